@@ -1,0 +1,183 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "strata/base/error.h"
+#include "strata/base/ids.h"
+
+// What the front process and the engine say to each other. Plain values: used as they are inside
+// one process, through the codec (codec.h) between two. A message that belongs to a request
+// travels with its RequestId; the ones that do not travel with kNoRequest.
+namespace strata::wire {
+
+// Chosen by the front, never reused while the front lives. 0 is no request.
+using RequestId = uint64_t;
+inline constexpr RequestId kNoRequest = 0;
+
+// Added to the logit of `id` before anything else.
+struct LogitBias {
+  int32_t id = 0;
+  float bias = 0;
+  bool operator==(const LogitBias&) const = default;
+};
+
+struct Sampling {
+  float temperature = 1;  // 0: greedy, the lowest id wins a tie
+  int32_t top_k = 0;      // 0: all
+  float top_p = 1;        // (0, 1]; 1: off
+  float min_p = 0;        // [0, 1]; share of the best probability; 0: off
+  float presence_penalty = 0;
+  float frequency_penalty = 0;
+  float repetition_penalty = 1;    // > 0; 1: off
+  int32_t repetition_window = 64;  // last tokens it looks at, prompt included; -1: all, 0: off
+  std::optional<uint64_t> seed;    // absent: the engine draws one
+  std::vector<LogitBias> logit_bias;
+  bool operator==(const Sampling&) const = default;
+};
+
+// ---- front to engine ----
+
+// A request. Answered by Progress and Tokens in any number, then by Finished or Failed exactly
+// once. Errors (as Failed): kInvalidArgument if an id is outside the vocabulary or the prompt
+// leaves no room for max_tokens; the front has checked both before.
+struct Submit {
+  std::vector<int32_t> ids;  // the prompt, at least one
+  Sampling sampling;
+  std::vector<std::string> stops;  // not empty strings; matched on the bytes of the answer
+  std::vector<int32_t> stop_ids;   // end the answer and are not part of it (end of turn, ...)
+  int32_t max_tokens = 0;          // at least 1
+  bool operator==(const Submit&) const = default;
+};
+
+// The request ends soon with Finished{kCancelled}, or with the terminal event already under way.
+// An unknown or ended request is ignored.
+struct Cancel {
+  bool operator==(const Cancel&) const = default;
+};
+
+// Ends the engine: running requests end with Failed{kCancelled}, then the process leaves with 0.
+// The front drains before it says this.
+struct Shutdown {
+  bool operator==(const Shutdown&) const = default;
+};
+
+using Command = std::variant<Submit, Cancel, Shutdown>;
+
+// ---- engine to front: of a request ----
+
+// While the prompt is read. In tokens; `done` includes `cached`.
+struct Progress {
+  int32_t done = 0;
+  int32_t total = 0;
+  int32_t cached = 0;
+  bool operator==(const Progress&) const = default;
+};
+
+// Tokens of the answer, as they come. `bytes` are the ones the stop matcher has let go: a part that
+// may still become a stop string is held back, one that did is never sent. They may be of earlier
+// ids, may be empty, and may end inside a UTF-8 character.
+struct Tokens {
+  std::vector<int32_t> ids;
+  std::string bytes;
+  bool operator==(const Tokens&) const = default;
+};
+
+enum class Reason : uint8_t {
+  kStop,        // one of stop_ids
+  kStopString,  // one of stops
+  kLength,      // max_tokens, or the context is full
+  kCancelled,
+};
+
+struct Usage {
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;  // sampled ids, the stop id included
+  int32_t cached_tokens = 0;      // of the prompt, not computed again
+  bool operator==(const Usage&) const = default;
+};
+
+struct Timings {
+  double queue_ms = 0;   // from Submit to the first row in a step
+  double prompt_ms = 0;  // from there to the first token
+  double decode_ms = 0;  // from there to the last
+  bool operator==(const Timings&) const = default;
+};
+
+// All bytes that belong to the answer have been sent before in Tokens.
+struct Finished {
+  Reason reason = Reason::kStop;
+  Usage usage;
+  Timings timings;
+  bool operator==(const Finished&) const = default;
+};
+
+struct Failed {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  bool retry = false;  // the same request may well succeed on this or a fresh engine
+  bool operator==(const Failed&) const = default;
+};
+
+// ---- engine to front: of the engine ----
+
+struct Limits {
+  int32_t n_context = 0;          // tokens of prompt and answer together
+  int32_t max_prompt_tokens = 0;  // at most n_context - 1
+  int32_t n_slots = 0;            // requests that run at the same time
+  int32_t n_vocab = 0;            // ids are in [0, n_vocab)
+  bool operator==(const Limits&) const = default;
+};
+
+struct PlanRow {
+  std::string owner, name, device;
+  Bytes bytes = 0;
+  bool operator==(const PlanRow&) const = default;
+};
+
+// What an option came to be, "auto" resolved.
+struct Setting {
+  std::string name, value;
+  bool operator==(const Setting&) const = default;
+};
+
+// Once, when the first request may come. Pulses come before it, too.
+struct Ready {
+  Limits limits;
+  std::vector<PlanRow> plan;
+  std::vector<Setting> effective;
+  bool operator==(const Ready&) const = default;
+};
+
+struct Counter {
+  std::string name;
+  uint64_t value = 0;
+  bool operator==(const Counter&) const = default;
+};
+
+// Twice a second, from a thread that does not compute, from the start of the process on. Silence
+// means a dead process; a large step_ms means a hung step.
+struct Pulse {
+  std::string phase;                  // "reading weights 43 %", "ready"; plain words for /health
+  std::vector<std::string> degraded;  // features that tripped, with the reason; empty: none
+  int32_t step_ms = 0;                // how long the present step has run; 0: between steps
+  int32_t step_rows = 0;              // rows of the present step
+  int32_t n_running = 0;              // requests that hold a slot
+  int32_t n_waiting = 0;              // requests that wait for one
+  std::vector<Counter> counters;
+  bool operator==(const Pulse&) const = default;
+};
+
+using Event = std::variant<Progress, Tokens, Finished, Failed, Ready, Pulse>;
+
+// An event and whose it is. A step hands over a list of them, written with one call.
+struct Addressed {
+  RequestId request = kNoRequest;
+  Event event;
+  bool operator==(const Addressed&) const = default;
+};
+
+}  // namespace strata::wire

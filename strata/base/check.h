@@ -10,7 +10,7 @@ namespace strata {
 
 // Always on; aborts with file and line. Only for our own mistakes: bytes from a file, a request or
 // a device are judged by Error.
-#define STRATA_CHECK(condition)                                                        \
-  (static_cast<bool>(condition)                                                        \
-       ? static_cast<void>(0)                                                          \
+#define STRATA_CHECK(condition) \
+  (static_cast<bool>(condition) \
+       ? static_cast<void>(0)   \
        : ::strata::check_failed(#condition, std::source_location::current()))

@@ -1,0 +1,156 @@
+#include "strata/base/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <numeric>
+#include <random>
+#include <set>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+namespace strata {
+namespace {
+
+using std::chrono::microseconds;
+
+class Pools : public testing::TestWithParam<int> {};
+INSTANTIATE_TEST_SUITE_P(Threads, Pools, testing::Values(1, 2, 3, 8));
+
+TEST_P(Pools, CoverEachItemOnceOnGrainBorders) {
+  ThreadPool pool(GetParam());
+  EXPECT_EQ(pool.n_threads(), GetParam());
+  for (const auto share : {Loop::Share::kDynamic, Loop::Share::kOwnFirst}) {
+    for (const int64_t n : {0, 1, 2, 7, 64, 65, 1000}) {
+      for (const int64_t grain : {1, 3, 64, 5000}) {
+        std::vector<std::atomic<int>> seen(static_cast<size_t>(n));
+        pool.parallel_for(Loop{.n_items = n, .grain = grain, .share = share},
+                          [&](int64_t begin, int64_t end, int thread) {
+                            EXPECT_EQ(begin % grain, 0);
+                            EXPECT_TRUE(end % grain == 0 || end == n);
+                            EXPECT_TRUE(thread >= 0 && thread < GetParam());
+                            for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+                          });
+        for (const auto& count : seen) EXPECT_EQ(count.load(), 1);
+      }
+    }
+  }
+}
+
+TEST_P(Pools, HandAnExceptionToTheCallerAndGoOn) {
+  ThreadPool pool(GetParam());
+  for (int round = 0; round < 50; ++round) {
+    EXPECT_THROW(pool.parallel_for(100, 1,
+                                   [&](int64_t begin, int64_t end) {
+                                     if (begin <= 37 && 37 < end) throw std::runtime_error("37");
+                                   }),
+                 std::runtime_error);
+    std::atomic<int64_t> sum{0};
+    pool.parallel_for(100, 7, [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum.load(), 100);
+  }
+}
+
+TEST_P(Pools, RunALoopInsideALoopOnTheSameThread) {
+  ThreadPool pool(GetParam());
+  std::atomic<int64_t> n{0};
+  pool.parallel_for(8, 1, [&](int64_t begin, int64_t end, int thread) {
+    const std::thread::id outer = std::this_thread::get_id();
+    for (int64_t i = begin; i < end; ++i) {
+      pool.parallel_for(10, 1, [&](int64_t inner_begin, int64_t inner_end, int inner_thread) {
+        EXPECT_EQ(std::this_thread::get_id(), outer);
+        EXPECT_EQ(inner_thread, thread);
+        n += inner_end - inner_begin;
+      });
+    }
+  });
+  EXPECT_EQ(n.load(), 80);
+}
+
+TEST(ThreadPool, CheapLoopsStayOnTheCaller) {
+  ThreadPool pool({.n_threads = 4, .inline_below = microseconds(10)});
+  const std::thread::id self = std::this_thread::get_id();
+  int n_calls = 0;
+  pool.parallel_for(Loop{.n_items = 99, .grain = 1, .ns_per_item = 100},
+                    [&](int64_t begin, int64_t end) {
+                      EXPECT_EQ(std::this_thread::get_id(), self);
+                      EXPECT_EQ(end - begin, 99);
+                      ++n_calls;
+                    });
+  EXPECT_EQ(n_calls, 1);
+}
+
+// Every worker but the caller sits in its first chunk until all other chunks are done.
+TEST(ThreadPool, AWorkerThatDoesNotMoveDelaysOnlyItsOwnChunk) {
+  ThreadPool pool(4);
+  std::atomic<int> n_done{0};
+  const std::thread::id self = std::this_thread::get_id();
+  for (const auto share : {Loop::Share::kDynamic, Loop::Share::kOwnFirst}) {
+    n_done = 0;
+    pool.parallel_for(Loop{.n_items = 40, .grain = 1, .share = share}, [&](int64_t, int64_t) {
+      if (std::this_thread::get_id() != self) {
+        while (n_done.load() < 40 - 3) std::this_thread::yield();
+      }
+      ++n_done;
+    });
+    EXPECT_EQ(n_done.load(), 40);
+  }
+}
+
+// The caller waits inside its first chunk until somebody else has done one: sleepers are woken.
+TEST(ThreadPool, SleepersAreWoken) {
+  ThreadPool pool({.n_threads = 2, .spin = microseconds(0)});
+  for (int round = 0; round < 200; ++round) {
+    if (round % 50 == 0) std::this_thread::sleep_for(microseconds(200));
+    std::atomic<int> n_begun{0};
+    pool.parallel_for(2, 1, [&](int64_t, int64_t) {
+      ++n_begun;
+      while (n_begun.load() < 2) std::this_thread::yield();
+    });
+  }
+}
+
+// A thread index is held by one call at a time, so plain memory can hang on it; what a loop wrote
+// is seen by the next loop, whoever runs it. Under the thread sanitizer both are proved.
+TEST(ThreadPool, ManyLoopsOfAllKinds) {
+  for (const auto spin : {microseconds(0), microseconds(5), microseconds(50)}) {
+    ThreadPool pool({.n_threads = 5, .spin = spin, .inline_below = microseconds(1)});
+    std::mt19937 random(7);
+    std::vector<int64_t> values(500), scratch(5);
+    std::vector<int64_t> want(500);
+    for (int round = 0; round < 3000; ++round) {
+      const auto n = static_cast<int64_t>(random() % 500 + 1);
+      const Loop loop{.n_items = n,
+                      .grain = static_cast<int64_t>(random() % 16 + 1),
+                      .ns_per_item = static_cast<double>(random() % 8),
+                      .share = random() % 2 == 0 ? Loop::Share::kDynamic : Loop::Share::kOwnFirst};
+      const bool fails = random() % 64 == 0;
+      const auto body = [&](int64_t begin, int64_t end, int thread) {
+        scratch[static_cast<size_t>(thread)] += end - begin;
+        if (fails) throw round;
+        for (int64_t i = begin; i < end; ++i) values[static_cast<size_t>(i)] += round;
+      };
+      if (fails) {
+        EXPECT_THROW(pool.parallel_for(loop, body), int);
+        continue;
+      }
+      pool.parallel_for(loop, body);
+      for (int64_t i = 0; i < n; ++i) want[static_cast<size_t>(i)] += round;
+    }
+    EXPECT_EQ(values, want);
+  }
+}
+
+TEST(ThreadPool, CountsOfItemsBeyond32Bits) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> sum{0};
+  const int64_t n = (int64_t{1} << 40) + 5;
+  pool.parallel_for(n, int64_t{1} << 30, [&](int64_t begin, int64_t end) { sum += end - begin; });
+  EXPECT_EQ(sum.load(), n);
+}
+
+}  // namespace
+}  // namespace strata

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+namespace strata::io {
+
+// The operating system's files, for io/ alone. No system header leaks from here.
+
+// An open file; closes it. Move-only.
+class FileDescriptor {
+ public:
+  FileDescriptor() = default;
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  ~FileDescriptor() { reset(); }
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void reset();
+
+ private:
+  int fd_ = -1;
+};
+
+// A read-only private mapping of a whole file. Move-only.
+class Mapping {
+ public:
+  Mapping() = default;
+  // Errors: kIo, naming the path.
+  Mapping(const FileDescriptor& file, uint64_t size, const std::string& path);
+  ~Mapping() { reset(); }
+  Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  Mapping& operator=(Mapping&& other) noexcept {
+    if (this != &other) {
+      reset();
+      bytes_ = std::exchange(other.bytes_, {});
+    }
+    return *this;
+  }
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  void reset();
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+namespace os {
+
+struct OpenedFile {
+  FileDescriptor descriptor;
+  uint64_t size;
+};
+
+// Errors: as File::open.
+OpenedFile open_for_reading(const std::string& path);
+
+// One system read; 0 at the end. Errors: kIo, naming path, offset, wanted.
+size_t read_some(const FileDescriptor& file, uint64_t offset, std::span<std::byte> out,
+                 const std::string& path);
+
+// Creates a new file of a short unused name in the folder of path; tells its path.
+// Errors: kNotFound, kIo.
+FileDescriptor create_beside(const std::string& path, std::string& created);
+
+// Errors: kIo.
+void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
+               const std::string& path);
+void sync(const FileDescriptor& file, const std::string& path);
+void rename_over(const std::string& from, const std::string& to);
+
+// Best effort: no error leaves.
+void remove_quietly(const std::string& path) noexcept;
+
+uint64_t page_bytes();
+enum class PageAdvice { kNormal, kSequential, kRandom, kWillNeed, kDontNeed };
+// Hints; refusals are ignored. bytes must start at a page boundary.
+void advise_pages(std::span<const std::byte> bytes, PageAdvice advice);
+void drop_from_cache(const FileDescriptor& file, uint64_t offset, uint64_t n_bytes);
+
+}  // namespace os
+}  // namespace strata::io

@@ -74,7 +74,6 @@ class Vocab {
 
  private:
   void index_texts();
-  void find_bytes();
 
   StringTable texts_;
   StringTable pieces_;

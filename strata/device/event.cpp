@@ -1,0 +1,14 @@
+#include "strata/device/event.h"
+
+#include "strata/device/device.h"
+
+namespace strata::device {
+
+bool wait(const Event& event, const WaitFor& what, Deadline deadline) {
+  if (event.done()) return true;
+  WaitRegistry& waits = event.device().waits();
+  const WaitRegistry::Scope listed(waits, what, event.device().id(), deadline);
+  return event.wait_until(deadline.at, waits.clock());
+}
+
+}  // namespace strata::device

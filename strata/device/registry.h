@@ -1,0 +1,23 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/device/device.h"
+
+namespace strata::device {
+
+// The devices of a list like "host" or "host,sim:8GiB,sim:24GiB". The host comes first, named or
+// not, so that the index is the id; the others have the backend and services of the options.
+//   host        the CPU
+//   sim         host memory posing as a card of any size; sim:SIZE with so much memory (8GiB,
+//   512MiB,
+//               4096). Sims of one list share one order of queued work.
+// Errors: kInvalidArgument for a word that is none of these, kUnsupported for a kind that this
+//   build does not have.
+std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
+                                                  const DeviceOptions& options);
+
+}  // namespace strata::device

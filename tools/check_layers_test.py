@@ -98,6 +98,13 @@ class CheckLayersTest(TreeTest):
         self.one("strata/kernels/cpu/isa/c.cpp", '#include "strata/base/error.h"')
         self.assert_refused("isa/b.cpp:1: isa/ files", "isa/c.cpp:1: isa/ files")
 
+    def test_isa_files_may_share_inl_files_that_obey_the_same_rule(self):
+        self.one("strata/kernels/cpu/isa/a.cpp", '#include "strata/kernels/math.inl"')
+        self.one("strata/kernels/math.inl", "#include <cstdint>")
+        self.assert_fine()
+        self.one("strata/kernels/math.inl", "#include <algorithm>")
+        self.assert_refused("strata/kernels/math.inl:1: isa/ files")
+
     def test_getenv_is_for_cli(self):
         self.one("strata/cli/a.cpp", 'auto v = std::getenv("X");')
         self.one("strata/text/a.cpp", '// getenv("X") is for cli\nlog("getenv()");')

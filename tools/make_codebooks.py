@@ -52,7 +52,7 @@ def table(name, facts):
     n, width, distinct = facts["entries"], facts["values"], facts["distinct"]
     if len(raw) != n * width:
         sys.exit(f"{name}.i8: {len(raw)} bytes, {n} x {width} expected")
-    bits = 16 // width if width == 8 else 3
+    bits = 2 if width == 8 else 3
     values = [b - 256 if b > 127 else b for b in raw]
     entries = [pack(values[i:i + width], distinct, bits) for i in range(0, len(values), width)]
     kinds = ", ".join(str(v) for v in distinct)

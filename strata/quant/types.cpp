@@ -6,6 +6,7 @@
 #include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/quant/families.h"
 
 namespace strata::quant {
 namespace {
@@ -13,39 +14,72 @@ namespace {
 using enum Type;
 using enum TypeClass;
 
+// A quantised type whose term is term_values long; its activation block is never shorter than 32.
+constexpr TypeTraits quantised(Type type, std::string_view name, int values, int bytes,
+                               int term_values, UnpackTerm unpack) {
+  TypeTraits t{type, name, kQuantised, values, bytes};
+  t.term_values = term_values;
+  t.activation_block = std::max(term_values, 32);
+  t.unpack = unpack;
+  return t;
+}
+
+constexpr TypeTraits floats(Type type, std::string_view name, int bytes,
+                            void (*decode)(const std::byte*, size_t, float*),
+                            void (*encode)(const float*, std::byte*)) {
+  TypeTraits t{type, name, kFloat, 1, bytes};
+  t.decode_floats = decode;
+  t.encode = encode;
+  return t;
+}
+
+constexpr TypeTraits plain(Type type, std::string_view name, int bytes) {
+  return {type, name, kPlain, 1, bytes};
+}
+
+constexpr TypeTraits with_min(TypeTraits t) {
+  t.has_min = true;
+  return t;
+}
+
+constexpr TypeTraits with_encode(TypeTraits t, void (*encode)(const float*, std::byte*)) {
+  t.encode = encode;
+  return t;
+}
+
 // Ascending by id: find_type searches by halving.
 constexpr TypeTraits kTypes[] = {
-    {kF32, "F32", kFloat, 1, 4},
-    {kF16, "F16", kFloat, 1, 2},
-    {kQ4_0, "Q4_0", kQuantised, 32, 18},
-    {kQ4_1, "Q4_1", kQuantised, 32, 20},
-    {kQ5_0, "Q5_0", kQuantised, 32, 22},
-    {kQ5_1, "Q5_1", kQuantised, 32, 24},
-    {kQ8_0, "Q8_0", kQuantised, 32, 34},
-    {kQ2_K, "Q2_K", kQuantised, 256, 84},
-    {kQ3_K, "Q3_K", kQuantised, 256, 110},
-    {kQ4_K, "Q4_K", kQuantised, 256, 144},
-    {kQ5_K, "Q5_K", kQuantised, 256, 176},
-    {kQ6_K, "Q6_K", kQuantised, 256, 210},
-    {kIQ2_XXS, "IQ2_XXS", kQuantised, 256, 66},
-    {kIQ2_XS, "IQ2_XS", kQuantised, 256, 74},
-    {kIQ3_XXS, "IQ3_XXS", kQuantised, 256, 98},
-    {kIQ1_S, "IQ1_S", kQuantised, 256, 50},
-    {kIQ4_NL, "IQ4_NL", kQuantised, 32, 18},
-    {kIQ3_S, "IQ3_S", kQuantised, 256, 110},
-    {kIQ2_S, "IQ2_S", kQuantised, 256, 82},
-    {kIQ4_XS, "IQ4_XS", kQuantised, 256, 136},
-    {kI8, "I8", kPlain, 1, 1},
-    {kI16, "I16", kPlain, 1, 2},
-    {kI32, "I32", kPlain, 1, 4},
-    {kI64, "I64", kPlain, 1, 8},
-    {kF64, "F64", kPlain, 1, 8},
-    {kIQ1_M, "IQ1_M", kQuantised, 256, 56},
-    {kBF16, "BF16", kFloat, 1, 2},
-    {kMXFP4, "MXFP4", kQuantised, 32, 17},
-    {kNVFP4, "NVFP4", kQuantised, 64, 36},
-    {kQ1_0, "Q1_0", kQuantised, 128, 18},
-    {kQ2_0, "Q2_0", kQuantised, 64, 18},
+    floats(kF32, "F32", 4, decode_f32, encode_f32),
+    floats(kF16, "F16", 2, decode_f16, encode_f16),
+    with_encode(quantised(kQ4_0, "Q4_0", 32, 18, 32, unpack_q4_0), encode_q4_0),
+    with_min(quantised(kQ4_1, "Q4_1", 32, 20, 32, unpack_q4_1)),
+    quantised(kQ5_0, "Q5_0", 32, 22, 32, unpack_q5_0),
+    with_min(quantised(kQ5_1, "Q5_1", 32, 24, 32, unpack_q5_1)),
+    with_encode(quantised(kQ8_0, "Q8_0", 32, 34, 32, unpack_q8_0), encode_q8_0),
+    with_min(quantised(kQ2_K, "Q2_K", 256, 84, 256, unpack_q2_k)),
+    quantised(kQ3_K, "Q3_K", 256, 110, 256, unpack_q3_k),
+    with_encode(with_min(quantised(kQ4_K, "Q4_K", 256, 144, 256, unpack_q4_k)), encode_q4_k),
+    with_min(quantised(kQ5_K, "Q5_K", 256, 176, 256, unpack_q5_k)),
+    with_encode(quantised(kQ6_K, "Q6_K", 256, 210, 256, unpack_q6_k), encode_q6_k),
+    quantised(kIQ2_XXS, "IQ2_XXS", 256, 66, 256, unpack_iq2_xxs),
+    quantised(kIQ2_XS, "IQ2_XS", 256, 74, 256, unpack_iq2_xs),
+    quantised(kIQ3_XXS, "IQ3_XXS", 256, 98, 256, unpack_iq3_xxs),
+    quantised(kIQ1_S, "IQ1_S", 256, 50, 256, unpack_iq1_s),
+    with_encode(quantised(kIQ4_NL, "IQ4_NL", 32, 18, 32, unpack_iq4_nl), encode_iq4_nl),
+    quantised(kIQ3_S, "IQ3_S", 256, 110, 256, unpack_iq3_s),
+    quantised(kIQ2_S, "IQ2_S", 256, 82, 256, unpack_iq2_s),
+    quantised(kIQ4_XS, "IQ4_XS", 256, 136, 256, unpack_iq4_xs),
+    plain(kI8, "I8", 1),
+    plain(kI16, "I16", 2),
+    plain(kI32, "I32", 4),
+    plain(kI64, "I64", 8),
+    plain(kF64, "F64", 8),
+    quantised(kIQ1_M, "IQ1_M", 256, 56, 256, unpack_iq1_m),
+    floats(kBF16, "BF16", 2, decode_bf16, encode_bf16),
+    quantised(kMXFP4, "MXFP4", 32, 17, 32, unpack_mxfp4),
+    quantised(kNVFP4, "NVFP4", 64, 36, 16, unpack_nvfp4),
+    quantised(kQ1_0, "Q1_0", 128, 18, 32, unpack_q1_0),
+    quantised(kQ2_0, "Q2_0", 64, 18, 32, unpack_q2_0),
 };
 static_assert(std::ranges::is_sorted(kTypes, {}, &TypeTraits::type));
 

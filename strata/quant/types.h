@@ -1,9 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
+
+#include "strata/quant/term.h"
 
 namespace strata::quant {
 
@@ -55,6 +58,19 @@ struct TypeTraits {
   TypeClass type_class;
   int block_values;
   int block_bytes;
+
+  // Quantised types: the values of one activation scale (256 or 32), the values of one Term, and
+  // how the terms of a block are taken apart.
+  int activation_block = 0;
+  int term_values = 0;
+  bool has_min = false;
+  UnpackTerm unpack = nullptr;
+
+  // Float types: n stored values to f32.
+  void (*decode_floats)(const std::byte* in, size_t n, float* out) = nullptr;
+
+  // One block of finite values; null where strata only reads the type. See encode.h.
+  void (*encode)(const float* x, std::byte* block) = nullptr;
 };
 
 // Every known type, by ascending id.

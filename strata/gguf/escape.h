@@ -1,0 +1,14 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace strata::gguf {
+
+// Text from a file, fit for a message or a terminal: control characters and bytes that are no UTF-8
+// read \n, \t, \x1b, a backslash reads \\. At most max_bytes of text are shown, whole characters
+// only, then "...".
+std::string escaped(std::string_view text, size_t max_bytes = 120);
+
+}  // namespace strata::gguf

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strata/wire/messages.h"
+
+namespace strata::supervise {
+
+enum class State : uint8_t {
+  kStarting,    // the first engine reads the model
+  kReady,       // answers
+  kDegraded,    // answers, some features have tripped
+  kRestarting,  // the engine died; a new one is on its way
+  kFailed,      // given up
+};
+// As /health says it: "starting", "ready", ...
+std::string_view name(State state);
+
+struct Status {
+  State state = State::kStarting;
+  std::vector<std::string> reasons;  // why it is not simply ready
+  std::string phase;                 // what the engine does, in its words
+  wire::Limits limits;               // of the last Ready; n_context 0: none yet
+  int n_requests = 0;                // accepted and not ended
+  int n_restarts = 0;
+  int exit_code = 0;  // kFailed before any Ready: what the program should leave with
+  std::vector<wire::Counter> counters;
+};
+
+// Where the front sends its requests. Any thread may call.
+class EngineClient {
+ public:
+  struct Callbacks {
+    // Progress and Tokens, then Finished or Failed exactly once and last. Called by one thread at a
+    // time, which must not be kept waiting; from inside submit() if the request is refused.
+    std::function<void(wire::Event&&)> on_event;
+    // Set if nothing is passed on to the client before the end: the request may then be run again
+    // after its first token, too. Called before that: forget what has come.
+    std::function<void()> on_restart;
+  };
+
+  virtual ~EngineClient() = default;
+  // Never throws for the engine's sake: a refusal is a Failed with kResourceExhausted.
+  virtual wire::RequestId submit(wire::Submit submit, Callbacks callbacks) = 0;
+  // The terminal event still comes. Unknown and ended requests are ignored.
+  virtual void cancel(wire::RequestId request) = 0;
+  virtual Status status() const = 0;
+};
+
+}  // namespace strata::supervise

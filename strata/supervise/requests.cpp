@@ -1,0 +1,135 @@
+#include "strata/supervise/requests.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "strata/base/format.h"
+
+namespace strata::supervise {
+namespace {
+
+// A request that was running in two dying engines is likely to be what kills them.
+constexpr int kMaxRuns = 2;
+
+bool is_terminal(const wire::Event& event) {
+  return std::holds_alternative<wire::Finished>(event) ||
+         std::holds_alternative<wire::Failed>(event);
+}
+
+}  // namespace
+
+void Requests::Call::operator()() {
+  const EngineClient::Callbacks& callbacks = running ? *running : ended;
+  if (!event)
+    callbacks.on_restart();
+  else
+    callbacks.on_event(std::move(*event));
+}
+
+void Requests::add(wire::RequestId id, wire::Submit submit, EngineClient::Callbacks callbacks) {
+  Entry entry;
+  entry.submit = std::move(submit);
+  entry.callbacks = std::move(callbacks);
+  entries_.emplace(id, std::move(entry));
+}
+
+void Requests::send_waiting(const std::function<void(wire::RequestId, const wire::Submit&)>& send) {
+  for (auto& [id, entry] : entries_) {
+    if (entry.sent || entry.cancelled) continue;
+    send(id, entry.submit);
+    entry.sent = true;
+    entry.got_tokens = false;
+    entry.n_idle_pulses = 0;
+    ++entry.n_runs;
+  }
+}
+
+bool Requests::cancel(wire::RequestId id) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end()) return false;
+  it->second.cancelled = true;
+  return it->second.sent;
+}
+
+std::vector<Requests::Call> Requests::take_cancelled() {
+  std::vector<Call> calls;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto here = it++;
+    if (here->second.cancelled && !here->second.sent)
+      calls.push_back(end(here, wire::Finished{wire::Reason::kCancelled, {}, {}}));
+  }
+  return calls;
+}
+
+std::optional<Requests::Call> Requests::on_event(wire::RequestId id, wire::Event&& event) {
+  const auto it = entries_.find(id);
+  if (it == entries_.end() || !it->second.sent) return std::nullopt;
+  Entry& entry = it->second;
+  entry.n_idle_pulses = 0;
+  if (is_terminal(event)) return end(it, std::move(event));
+  if (std::holds_alternative<wire::Tokens>(event)) {
+    entry.got_tokens = true;
+    // It will not be sent again: a long prompt need not be kept as long as its answer.
+    if (!entry.callbacks.on_restart) std::vector<int32_t>().swap(entry.submit.ids);
+  }
+  Call call;
+  call.running = &entry.callbacks;
+  call.event = std::move(event);
+  return call;
+}
+
+std::vector<Requests::Call> Requests::on_idle_pulse(int limit) {
+  std::vector<Call> calls;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto here = it++;
+    if (!here->second.sent || ++here->second.n_idle_pulses <= limit) continue;
+    calls.push_back(
+        end(here, wire::Failed{ErrorCode::kInternal, "the engine has lost the request", true}));
+  }
+  return calls;
+}
+
+std::vector<Requests::Call> Requests::on_death(const std::string& reason) {
+  std::vector<Call> calls;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto here = it++;
+    Entry& entry = here->second;
+    if (!entry.sent) continue;
+    entry.sent = false;
+    if (entry.cancelled) continue;  // take_cancelled() ends it
+    const bool seen = entry.got_tokens && !entry.callbacks.on_restart;
+    if (seen || entry.n_runs >= kMaxRuns) {
+      calls.push_back(end(here, wire::Failed{ErrorCode::kInternal,
+                                             format("the engine stopped ({}){}", reason,
+                                                    seen ? " while it wrote this answer"
+                                                         : " twice on this request"),
+                                             seen}));
+    } else if (entry.callbacks.on_restart) {
+      Call call;
+      call.running = &entry.callbacks;
+      calls.push_back(std::move(call));
+    }
+  }
+  return calls;
+}
+
+bool Requests::any_sent() const {
+  return std::ranges::any_of(entries_, [](const auto& each) { return each.second.sent; });
+}
+
+std::vector<Requests::Call> Requests::end_all(const wire::Failed& failed) {
+  std::vector<Call> calls;
+  while (!entries_.empty()) calls.push_back(end(entries_.begin(), failed));
+  return calls;
+}
+
+Requests::Call Requests::end(Map::iterator it, wire::Event event) {
+  Call call;
+  call.ended = std::move(it->second.callbacks);
+  call.event = std::move(event);
+  entries_.erase(it);
+  return call;
+}
+
+}  // namespace strata::supervise

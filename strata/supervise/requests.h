@@ -1,0 +1,72 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strata/supervise/engine_client.h"
+#include "strata/wire/messages.h"
+
+namespace strata::supervise {
+
+// The requests that have not ended, oldest first, and what becomes of each when its engine dies.
+// Guarded by its owner's mutex; callbacks are handed out, to be called without it.
+class Requests {
+ public:
+  // One call to make: the callbacks of an ended request are moved out, those of a running one stay
+  // here, where only take_*() and on_*() remove them.
+  struct Call {
+    EngineClient::Callbacks ended;
+    const EngineClient::Callbacks* running = nullptr;
+    std::optional<wire::Event> event;  // none: on_restart
+    void operator()();
+  };
+
+  size_t size() const { return entries_.size(); }
+  void add(wire::RequestId id, wire::Submit submit, EngineClient::Callbacks callbacks);
+
+  // Hands over what waits for an engine, in order, and counts it as sent. Cancelled ones are left
+  // out.
+  void send_waiting(const std::function<void(wire::RequestId, const wire::Submit&)>& send);
+
+  // True if an engine has it and must be told.
+  bool cancel(wire::RequestId id);
+  // Those that were cancelled before an engine had them.
+  std::vector<Call> take_cancelled();
+
+  // Of an unknown or ended request: nothing.
+  std::optional<Call> on_event(wire::RequestId id, wire::Event&& event);
+
+  // A pulse said that the engine runs nothing. Requests that hear nothing over `limit` of these are
+  // lost, and end with an error.
+  std::vector<Call> on_idle_pulse(int limit);
+
+  // The engine died for `reason`. Cancelled requests end; those whose client has seen nothing wait
+  // for the next engine if this was their first; the others end with an error.
+  std::vector<Call> on_death(const std::string& reason);
+
+  bool any_sent() const;
+  // Ends all with this event.
+  std::vector<Call> end_all(const wire::Failed& failed);
+
+ private:
+  struct Entry {
+    wire::Submit submit;
+    EngineClient::Callbacks callbacks;
+    bool sent = false;  // the present engine has it
+    bool cancelled = false;
+    bool got_tokens = false;  // from the present engine
+    int n_runs = 0;
+    int n_idle_pulses = 0;  // since it was heard of
+  };
+  using Map = std::map<wire::RequestId, Entry>;
+
+  Call end(Map::iterator it, wire::Event event);
+
+  Map entries_;
+};
+
+}  // namespace strata::supervise

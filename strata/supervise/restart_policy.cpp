@@ -1,0 +1,125 @@
+#include "strata/supervise/restart_policy.h"
+
+#include <algorithm>
+#include <csignal>
+
+#include "strata/base/format.h"
+
+namespace strata::supervise {
+namespace {
+
+std::string_view exit_words(int code) {
+  switch (code) {
+    case 64:
+      return "a setting it cannot take";
+    case 65:
+      return "a damaged file";
+    case 66:
+      return "a file that is not there";
+    case 69:
+      return "something it does not support";
+    case 70:
+      return "an internal error";
+    case 71:
+      return "not enough memory";
+    case 74:
+      return "an input or output error";
+    case 127:
+      return "the program could not be started";
+    default:
+      return "no known reason";
+  }
+}
+
+std::string_view signal_words(int code) {
+  switch (code) {
+    case SIGKILL:
+      return ", probably out of memory";
+    case SIGSEGV:
+      return ", a bad memory access";
+    case SIGABRT:
+      return ", it gave up on an internal error";
+    case SIGBUS:
+      return ", a file or disk failed under it";
+    case SIGILL:
+      return ", an instruction that this CPU lacks";
+    case SIGFPE:
+      return ", an arithmetic error";
+    case SIGTERM:
+      return ", ended from outside";
+    default:
+      return "";
+  }
+}
+
+std::string how(const Death& death) {
+  switch (death.how) {
+    case Death::How::kExit:
+      return format("left with code {} ({})", death.code, exit_words(death.code));
+    case Death::How::kSignal:
+      return format("killed by signal {}{}", death.code, signal_words(death.code));
+    case Death::How::kStalled:
+      return format("killed because it {}", death.detail);
+    case Death::How::kBroken:
+      return format("killed because it sent a broken message ({})", death.detail);
+    case Death::How::kLaunch:
+      break;
+  }
+  return death.detail;
+}
+
+// Equal for deaths that are worth calling the same. Figures in a phase are progress, not place.
+std::string place_of(const Death& death) {
+  std::string place = format("{} {} ", static_cast<int>(death.how), death.code);
+  if (death.was_ready)
+    place += death.had_work ? "working" : "idle";
+  else
+    std::ranges::copy_if(death.phase, std::back_inserter(place),
+                         [](char c) { return c < '0' || c > '9'; });
+  return place;
+}
+
+bool killed_from_outside(const Death& death) {
+  return death.how == Death::How::kSignal && (death.code == SIGKILL || death.code == SIGTERM) &&
+         death.was_ready && !death.had_work;
+}
+
+}  // namespace
+
+std::string describe(const Death& death) {
+  std::string text = how(death);
+  if (death.how != Death::How::kLaunch) {
+    if (death.was_ready)
+      text += death.had_work ? ", while answering" : ", while idle";
+    else if (!death.phase.empty())
+      text += format(", while {}", death.phase);
+  }
+  return text;
+}
+
+RestartPolicy::Verdict RestartPolicy::on_death(const Death& death) {
+  ever_ready_ = ever_ready_ || death.was_ready;
+  const std::string words = describe(death);
+  if (death.how == Death::How::kLaunch) return {true, {}, words};
+  if (death.how == Death::How::kExit) {
+    const bool passing = death.code == 0 || death.code == 70 || death.code == 74 ||
+                         (death.code == 71 && ever_ready_);
+    if (!passing) return {true, {}, words};
+  }
+
+  const bool healthy =
+      death.answered || (death.was_ready && death.uptime >= settings_.healthy_after);
+  const std::string place = place_of(death);
+  if (healthy) n_quick_ = n_same_ = 0;
+  n_same_ = place == last_place_ ? n_same_ + 1 : 1;
+  last_place_ = place;
+  ++n_quick_;
+  if (n_same_ >= settings_.same_deaths && !killed_from_outside(death))
+    return {true, {}, format("{} times in a row: {}", n_same_, words)};
+
+  const int doublings = std::min(n_quick_ - 1, 20);
+  const auto delay = std::min(settings_.longest_delay, settings_.first_delay * (1 << doublings));
+  return {false, delay, words};
+}
+
+}  // namespace strata::supervise

@@ -1,0 +1,89 @@
+#include "strata/supervise/restart_policy.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <csignal>
+
+namespace strata::supervise {
+namespace {
+
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+Death death(Death::How how, int code) {
+  Death result;
+  result.how = how;
+  result.code = code;
+  return result;
+}
+
+TEST(RestartPolicy, SaysHowInPlainWords) {
+  Death loading = death(Death::How::kSignal, SIGKILL);
+  loading.phase = "reading weights 43 %";
+  EXPECT_EQ(describe(loading),
+            "killed by signal 9, probably out of memory, while reading weights 43 %");
+  Death exit = death(Death::How::kExit, 71);
+  exit.was_ready = true;
+  EXPECT_EQ(describe(exit), "left with code 71 (not enough memory), while idle");
+}
+
+TEST(RestartPolicy, OnlyPassingCodesAreTriedAgain) {
+  for (int code : {0, 70, 74})
+    EXPECT_FALSE(RestartPolicy().on_death(death(Death::How::kExit, code)).give_up) << code;
+  for (int code : {1, 64, 65, 66, 69, 71, 127})
+    EXPECT_TRUE(RestartPolicy().on_death(death(Death::How::kExit, code)).give_up) << code;
+}
+
+TEST(RestartPolicy, OutOfMemoryAfterReadyIsTriedAgain) {
+  RestartPolicy policy;
+  Death working = death(Death::How::kSignal, SIGSEGV);
+  working.was_ready = true;
+  EXPECT_FALSE(policy.on_death(working).give_up);
+  EXPECT_FALSE(policy.on_death(death(Death::How::kExit, 71)).give_up);
+}
+
+TEST(RestartPolicy, BackOffDoublesUpToItsLimit) {
+  RestartPolicy policy({.first_delay = milliseconds(100),
+                        .longest_delay = milliseconds(350),
+                        .healthy_after = milliseconds(1000),
+                        .same_deaths = 100});
+  const Death crash = death(Death::How::kSignal, SIGSEGV);
+  EXPECT_EQ(policy.on_death(crash).delay, milliseconds(100));
+  EXPECT_EQ(policy.on_death(crash).delay, milliseconds(200));
+  EXPECT_EQ(policy.on_death(crash).delay, milliseconds(350));
+  Death later = crash;
+  later.was_ready = true;
+  later.uptime = milliseconds(1000);
+  EXPECT_EQ(policy.on_death(later).delay, milliseconds(100));
+}
+
+TEST(RestartPolicy, ProgressFiguresDoNotHideThatThePlaceIsTheSame) {
+  RestartPolicy policy;
+  Death crash = death(Death::How::kSignal, SIGSEGV);
+  crash.phase = "reading weights 10 %";
+  EXPECT_FALSE(policy.on_death(crash).give_up);
+  crash.phase = "reading weights 11 %";
+  EXPECT_FALSE(policy.on_death(crash).give_up);
+  crash.phase = "reading weights 9 %";
+  const auto last = policy.on_death(crash);
+  EXPECT_TRUE(last.give_up);
+  EXPECT_THAT(last.reason, HasSubstr("3 times in a row"));
+}
+
+TEST(RestartPolicy, OtherPlacesAndAnswersStartTheCountAgain) {
+  RestartPolicy policy;
+  Death crash = death(Death::How::kSignal, SIGSEGV);
+  crash.was_ready = crash.had_work = true;
+  Death other = death(Death::How::kSignal, SIGABRT);
+  for (int i = 0; i < 5; ++i) {
+    EXPECT_FALSE(policy.on_death(crash).give_up);
+    EXPECT_FALSE(policy.on_death(crash).give_up);
+    EXPECT_FALSE(policy.on_death(other).give_up);
+  }
+  crash.answered = true;
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(policy.on_death(crash).give_up);
+}
+
+}  // namespace
+}  // namespace strata::supervise

@@ -1,0 +1,102 @@
+// An engine process for tests: speaks the messages and does what its script says, one word an
+// incarnation (the last goes on for all later ones):
+//   ok          answers each request "one two" and stops when asked
+//   exit:N      leaves with N before it is ready
+//   abort       is ready, then aborts at the first request, before a token
+//   half        is ready, sends one token of the first request, then kills itself (SIGKILL)
+//   kill-idle   is ready, then kills itself
+//   deaf        is ready, then neither answers nor pulses nor stops
+//   stay        as ok, but does not leave when asked
+//   garbage     is ready, then sends bytes that are no message
+//   forget      is ready, takes requests and never speaks of them again
+//   hung        is ready, then reports one step that goes on for ever
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <string>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "strata/base/os/unix_socket.h"
+#include "strata/wire/engine_end.h"
+#include "strata/wire/link.h"
+
+namespace {
+
+using namespace strata;
+
+std::string word_for(const std::string& script, int incarnation) {
+  size_t begin = 0;
+  for (int i = 1; i < incarnation; ++i) {
+    const size_t comma = script.find(',', begin);
+    if (comma == std::string::npos) break;
+    begin = comma + 1;
+  }
+  return script.substr(begin, script.find(',', begin) - begin);
+}
+
+[[noreturn]] void sleep_for_ever() {
+  while (true) std::this_thread::sleep_for(std::chrono::hours(1));
+}
+
+void answer(wire::Link& link, wire::RequestId id, const wire::Submit& submit) {
+  const auto n_prompt = static_cast<int32_t>(submit.ids.size());
+  const std::vector<wire::Addressed> events = {
+      {id, wire::Progress{n_prompt, n_prompt, 0}},
+      {id, wire::Tokens{{1}, "one "}},
+      {id, wire::Tokens{{2}, "two"}},
+      {id, wire::Finished{wire::Reason::kStop, {n_prompt, 3, 0}, {}}},
+  };
+  link.send(events);
+}
+
+int serve(const std::string& word, int fd, int incarnation) {
+  if (word.starts_with("exit:")) return std::atoi(word.c_str() + 5);
+  os::Descriptor socket = os::adopt_socket(fd);
+  const int raw = socket.get();
+  wire::Link link(wire::socket_transport(std::move(socket)), static_cast<uint32_t>(incarnation));
+  link.send(wire::kNoRequest,
+            wire::Event(wire::Ready{.limits = {512, 511, 2, 4096}, .plan = {}, .effective = {}}));
+  if (word == "kill-idle") std::raise(SIGKILL);
+  if (word == "deaf") sleep_for_ever();
+  if (word == "garbage") {
+    os::send_some(os::Descriptor(raw), std::string(64, '\x7f'));
+    sleep_for_ever();
+  }
+  wire::EngineEnd end;
+  end.pulse_interval = std::chrono::milliseconds(5);
+  end.pulse = [&] {
+    wire::Pulse pulse;
+    pulse.phase = "ready";
+    if (word == "hung") {
+      pulse.step_ms = 1'000'000;
+      pulse.step_rows = 4;
+      pulse.n_running = 1;
+    }
+    return pulse;
+  };
+  end.on_command = [&](wire::RequestId id, wire::Command&& command) {
+    const auto* submit = std::get_if<wire::Submit>(&command);
+    if (submit == nullptr) return;
+    if (word == "abort") std::abort();
+    if (word == "half") {
+      link.send(id, wire::Event(wire::Tokens{{1}, "one "}));
+      std::raise(SIGKILL);
+    }
+    if (word != "forget" && word != "hung") answer(link, id, *submit);
+  };
+  wire::serve_engine(link, end);
+  if (word == "stay") sleep_for_ever();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::map<std::string, std::string> options;
+  for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
+  const int incarnation = std::atoi(options["--incarnation"].c_str());
+  return serve(word_for(options["--script"], incarnation), std::atoi(options["--fd"].c_str()),
+               incarnation);
+}

@@ -1,0 +1,325 @@
+#include "strata/supervise/supervisor.h"
+
+#include <exception>
+#include <utility>
+#include <variant>
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/log.h"
+
+namespace strata::supervise {
+namespace {
+
+using std::chrono::milliseconds;
+using SteadyClock = std::chrono::steady_clock;
+
+// How often the watch looks up when nothing happens.
+constexpr milliseconds kTurn{100};
+
+const wire::Failed kStopped{ErrorCode::kResourceExhausted, "the server is shutting down", true};
+
+milliseconds since(SteadyClock::time_point then) {
+  return std::chrono::duration_cast<milliseconds>(SteadyClock::now() - then);
+}
+
+}  // namespace
+
+Supervisor::Supervisor(std::unique_ptr<Launcher> launcher, const Settings& settings)
+    : launcher_(std::move(launcher)), settings_(settings), policy_(settings.restart) {
+  thread_ = std::thread([this] { run(); });
+}
+
+Supervisor::~Supervisor() { stop(); }
+
+wire::RequestId Supervisor::submit(wire::Submit submit, Callbacks callbacks) {
+  std::optional<wire::Failed> refusal;
+  wire::RequestId id = wire::kNoRequest;
+  {
+    const std::lock_guard lock(mutex_);
+    id = ++last_request_;
+    if (stopping_) {
+      refusal = kStopped;
+    } else if (status_.state == State::kFailed) {
+      refusal = wire::Failed{ErrorCode::kResourceExhausted,
+                             format("the engine has failed: {}", status_.reasons.front()), false};
+    } else if (requests_.size() >= static_cast<size_t>(settings_.max_requests)) {
+      refusal = wire::Failed{ErrorCode::kResourceExhausted,
+                             format("{} requests are waiting or running already, the limit is {}",
+                                    requests_.size(), settings_.max_requests),
+                             true};
+    } else {
+      requests_.add(id, std::move(submit), std::move(callbacks));
+      send_waiting_locked();
+    }
+  }
+  if (refusal) callbacks.on_event(std::move(*refusal));
+  return id;
+}
+
+void Supervisor::cancel(wire::RequestId request) {
+  const std::lock_guard lock(mutex_);
+  if (requests_.cancel(request)) {
+    if (link_ != nullptr) link_->send(request, wire::Command(wire::Cancel{}));
+  } else {
+    // The thread ends it: callbacks come from there alone.
+    if (link_ != nullptr) link_->wake();
+    changed_.notify_all();
+  }
+}
+
+Status Supervisor::status() const {
+  const std::lock_guard lock(mutex_);
+  Status status = status_;
+  status.n_requests = static_cast<int>(requests_.size());
+  return status;
+}
+
+void Supervisor::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+    if (link_ != nullptr) link_->wake();
+    changed_.notify_all();
+  }
+  if (thread_.joinable()) thread_.join();
+}
+
+void Supervisor::send_waiting_locked() {
+  if (!ready_) return;
+  requests_.send_waiting([&](wire::RequestId id, const wire::Submit& submit) {
+    link_->send(id, wire::Command(submit));
+  });
+}
+
+void Supervisor::make(std::vector<Requests::Call> calls) {
+  for (Requests::Call& call : calls) call();
+}
+
+void Supervisor::run() noexcept {
+  try {
+    supervise();
+  } catch (const std::exception& e) {
+    log_error(format("the watch over the engine ended: {}", e.what()));
+    const std::lock_guard lock(mutex_);
+    status_.state = State::kFailed;
+    status_.reasons = {e.what()};
+    status_.exit_code = 70;
+  }
+  std::vector<Requests::Call> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    calls = requests_.end_all(kStopped);
+  }
+  make(std::move(calls));
+}
+
+void Supervisor::supervise() {
+  for (uint32_t incarnation = 1;; ++incarnation) {
+    const Death death = live_one(incarnation);
+    {
+      const std::lock_guard lock(mutex_);
+      if (stopping_) return;
+    }
+    const RestartPolicy::Verdict verdict = policy_.on_death(death);
+    settle(death, verdict);
+    if (verdict.give_up) {
+      log_error(format("engine {}; not started again", verdict.reason));
+      return;
+    }
+    log_warning(format("engine {}; next start in {} ms", verdict.reason, verdict.delay.count()));
+    wait_for_restart(verdict.delay);
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+  }
+}
+
+Death Supervisor::live_one(uint32_t incarnation) {
+  Engine engine;
+  Death death;
+  try {
+    engine.process = launcher_->launch(incarnation);
+  } catch (const Error& e) {
+    death.how = Death::How::kLaunch;
+    death.detail = e.what();
+    return death;
+  }
+  engine.started = engine.last_pulse = SteadyClock::now();
+  log_info(format("engine {} started, process {}", incarnation, engine.process->id()));
+  wire::Link link(engine.process->take_transport(), incarnation);
+  {
+    const std::lock_guard lock(mutex_);
+    link_ = &link;
+  }
+  death = converse(engine, link);
+  {
+    const std::lock_guard lock(mutex_);
+    link_ = nullptr;
+    ready_ = false;
+    death.had_work = requests_.any_sent();
+  }
+  death.was_ready = engine.ready;
+  death.answered = engine.answered;
+  death.phase = engine.pulse.phase;
+  death.uptime = since(engine.started);
+  return death;
+}
+
+// Until the engine is gone, whoever ended it.
+Death Supervisor::converse(Engine& engine, wire::Link& link) {
+  Death death;
+  const wire::Link::OnFrame on_frame = [&](const wire::Frame& frame, std::string_view payload) {
+    on_event(engine, frame.request, wire::decode_event(frame, payload));
+  };
+  try {
+    while (link.turn(kTurn, on_frame)) {
+      std::vector<Requests::Call> calls;
+      bool stopping = false;
+      {
+        const std::lock_guard lock(mutex_);
+        calls = requests_.take_cancelled();
+        stopping = stopping_;
+      }
+      make(std::move(calls));
+      if (stopping) {
+        shut_down(engine, link);
+        return death;
+      }
+      if (const auto why = stall(engine, SteadyClock::now())) {
+        engine.process->kill();
+        engine.process->wait_exit(std::chrono::seconds(5));
+        death.how = Death::How::kStalled;
+        death.detail = *why;
+        return death;
+      }
+    }
+  } catch (const Error& e) {
+    engine.process->kill();
+    death.how = Death::How::kBroken;
+    death.detail = e.message();
+    return death;
+  }
+  // The channel is closed, so the process is ending; one that is not has lost its mind.
+  std::optional<Exit> exit = engine.process->wait_exit(settings_.shutdown_limit);
+  if (!exit) {
+    engine.process->kill();
+    death.how = Death::How::kStalled;
+    death.detail = "closed the channel and stayed";
+    return death;
+  }
+  death.how = exit->by_signal ? Death::How::kSignal : Death::How::kExit;
+  death.code = exit->code;
+  return death;
+}
+
+std::optional<std::string> Supervisor::stall(const Engine& engine, TimePoint now) const {
+  if (now - engine.last_pulse > settings_.silence_limit)
+    return format("was silent for {} ms", since(engine.last_pulse).count());
+  const auto limit = settings_.step_limit + settings_.step_limit_per_row * engine.pulse.step_rows;
+  if (milliseconds(engine.pulse.step_ms) > limit)
+    return format("hung in a step of {} rows for {} ms", engine.pulse.step_rows,
+                  engine.pulse.step_ms);
+  return std::nullopt;
+}
+
+void Supervisor::on_event(Engine& engine, wire::RequestId request, wire::Event&& event) {
+  if (auto* ready = std::get_if<wire::Ready>(&event)) return on_ready(engine, std::move(*ready));
+  if (auto* pulse = std::get_if<wire::Pulse>(&event)) return on_pulse(engine, std::move(*pulse));
+  if (std::holds_alternative<wire::Finished>(event)) engine.answered = true;
+  std::optional<Requests::Call> call;
+  {
+    const std::lock_guard lock(mutex_);
+    call = requests_.on_event(request, std::move(event));
+  }
+  if (call) (*call)();
+}
+
+void Supervisor::on_ready(Engine& engine, wire::Ready&& ready) {
+  if (engine.ready) return;
+  engine.ready = true;
+  log_info(format("engine ready after {} ms: {} slots, context of {} tokens",
+                  since(engine.started).count(), ready.limits.n_slots, ready.limits.n_context));
+  const std::lock_guard lock(mutex_);
+  status_.limits = ready.limits;
+  status_.state = State::kReady;
+  status_.reasons.clear();
+  ready_ = true;
+  send_waiting_locked();
+}
+
+void Supervisor::on_pulse(Engine& engine, wire::Pulse&& pulse) {
+  engine.last_pulse = SteadyClock::now();
+  engine.pulse = std::move(pulse);
+  const bool idle = engine.ready && engine.pulse.n_running == 0 && engine.pulse.n_waiting == 0;
+  std::vector<Requests::Call> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    status_.phase = engine.pulse.phase;
+    status_.counters = engine.pulse.counters;
+    if (engine.ready) {
+      status_.reasons = engine.pulse.degraded;
+      status_.state = status_.reasons.empty() ? State::kReady : State::kDegraded;
+    }
+    if (idle) calls = requests_.on_idle_pulse(settings_.lost_after_pulses);
+  }
+  make(std::move(calls));
+}
+
+void Supervisor::shut_down(Engine& engine, wire::Link& link) {
+  std::vector<Requests::Call> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    calls = requests_.end_all(kStopped);
+  }
+  make(std::move(calls));
+  link.send(wire::kNoRequest, wire::Command(wire::Shutdown{}));
+  const auto deadline = SteadyClock::now() + settings_.shutdown_limit;
+  // What it still says concerns nobody, but a full socket must not keep it from ending.
+  while (SteadyClock::now() < deadline && link.turn(kTurn, [](const auto&, auto) {})) {
+  }
+  if (!engine.process->wait_exit(milliseconds(200))) {
+    log_warning("the engine did not end when asked, and is killed");
+    engine.process->kill();
+  }
+  engine.process->wait_exit(std::chrono::seconds(5));
+}
+
+void Supervisor::settle(const Death& death, const RestartPolicy::Verdict& verdict) {
+  std::vector<Requests::Call> calls;
+  {
+    const std::lock_guard lock(mutex_);
+    const bool ever_ready = status_.limits.n_context > 0;
+    status_.reasons = {verdict.reason};
+    status_.phase.clear();
+    if (verdict.give_up) {
+      status_.state = State::kFailed;
+      const bool told = death.how == Death::How::kExit && death.code != 0;
+      status_.exit_code = told ? death.code : death.how == Death::How::kLaunch ? 74 : 70;
+      calls = requests_.end_all(
+          {ErrorCode::kInternal, format("the engine has failed: {}", verdict.reason), false});
+    } else {
+      // Before the first Ready nobody has been served yet, so nothing is "re"started.
+      status_.state = ever_ready ? State::kRestarting : State::kStarting;
+      ++status_.n_restarts;
+      calls = requests_.on_death(describe(death));
+    }
+  }
+  make(std::move(calls));
+}
+
+void Supervisor::wait_for_restart(milliseconds delay) {
+  const auto deadline = SteadyClock::now() + delay;
+  std::unique_lock lock(mutex_);
+  while (!stopping_) {
+    std::vector<Requests::Call> calls = requests_.take_cancelled();
+    if (!calls.empty()) {
+      lock.unlock();
+      make(std::move(calls));
+      lock.lock();
+    } else if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) {
+      return;
+    }
+  }
+}
+
+}  // namespace strata::supervise

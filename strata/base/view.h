@@ -11,7 +11,7 @@
 namespace strata {
 
 // A pointer with a shape, outermost dimension first, row-major and dense. Never owns. Trivially
-// copyable, so that it may travel in a launch.
+// copyable and small, so that it may travel in a launch; an extent fits 31 bits, a size 63.
 template <class T>
 class View {
  public:
@@ -21,13 +21,17 @@ class View {
   constexpr View(T* data, std::initializer_list<int64_t> shape)
       : data_(data), rank_(static_cast<int>(shape.size())) {
     int i = 0;
-    for (int64_t extent : shape) shape_[i++] = extent;
+    for (int64_t extent : shape) {
+      STRATA_CHECK(extent >= 0 && extent <= INT32_MAX);
+      shape_[i++] = static_cast<int32_t>(extent);
+    }
   }
   // A view of T converts to a view of const T.
   template <class U>
-    requires(std::is_convertible_v<U (*)[], T (*)[]> && !std::is_same_v<U, T>)
-  constexpr View(const View<U>& other) : data_(other.data()), rank_(other.rank()) {
-    for (int i = 0; i < rank_; ++i) shape_[i] = other.extent(i);
+  requires(std::is_convertible_v<U (*)[], T (*)[]> &&
+           !std::is_same_v<U, T>) constexpr View(const View<U>& other)
+      : data_(other.data()), rank_(other.rank()) {
+    for (int i = 0; i < rank_; ++i) shape_[i] = static_cast<int32_t>(other.extent(i));
   }
 
   constexpr T* data() const { return data_; }
@@ -52,7 +56,7 @@ class View {
 
  private:
   T* data_ = nullptr;
-  std::array<int64_t, kMaxRank> shape_{};
+  std::array<int32_t, kMaxRank> shape_{};
   int rank_ = 0;
 };
 

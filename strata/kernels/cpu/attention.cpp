@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+#include "strata/kernels/cpu/cpu.h"
+
+namespace strata::kernels::cpu {
+namespace {
+
+constexpr int kMaxHeadDim = 512;  // of the row functions' buffers
+
+void store_row(CacheType type, std::byte* pool, int64_t at, const float* x, int n) {
+  if (type == CacheType::kF32) {
+    std::copy_n(x, n, reinterpret_cast<float*>(pool) + at);
+  } else {
+    row_fns().to_f16(x, n, reinterpret_cast<uint16_t*>(pool) + at);
+  }
+}
+
+// Cells that one row may attend: what the selection can hold, or the whole context.
+int64_t max_cells(const QsaAttend& a) {
+  if (!a.blocks || a.pool.ratio == 0) return a.max_context;
+  return std::min<int64_t>(a.max_context, (a.blocks.extent(1) + 1) * a.pool.ratio);
+}
+
+// The key and value rows of the cells a query attends, in ascending order.
+template <class T>
+struct Cells {
+  const T** keys;
+  const T** values;
+  int64_t n = 0;
+};
+
+template <class T>
+Cells<T> collect(const QsaAttend& a, int row, int kv_head, const T** keys, const T** values) {
+  const KvPool& pool = a.pool;
+  const int slot = a.rows.slot[row];
+  const int64_t index = a.rows.index[row];
+  const T* k = reinterpret_cast<const T*>(pool.k);
+  const T* v = reinterpret_cast<const T*>(pool.v);
+  Cells<T> cells{keys, values};
+  const auto add = [&](int64_t first, int64_t end) {
+    for (int64_t s = first; s < end; ++s) {
+      keys[cells.n] = k + pool.cell(a.rows, slot, s, kv_head, pool.dk);
+      values[cells.n++] = v + pool.cell(a.rows, slot, s, kv_head, pool.dv);
+    }
+  };
+  if (a.n_blocks && a.n_blocks[row] >= 0) {
+    for (int b = 0; b < a.n_blocks[row]; ++b) {
+      const int64_t first = static_cast<int64_t>(a.blocks.row(row)[b]) * pool.ratio;
+      add(first, first + pool.ratio);
+    }
+    add((index + 1) / pool.ratio * pool.ratio, index + 1);
+  } else {
+    add(0, index + 1);
+  }
+  return cells;
+}
+
+struct AttendScratch {
+  const void **keys, **values;
+  float* score;
+};
+
+AttendScratch carve(const QsaAttend& a, int64_t n_threads, Carver& carver) {
+  const int64_t n = max_cells(a) * n_threads;
+  return {carver.take<const void*>(n), carver.take<const void*>(n),
+          carver.take<float>(n * (a.heads / a.pool.kv_heads))};
+}
+
+template <class T>
+void attend_one(const QsaAttend& a, int row, int kv_head, const AttendScratch& s, int thread) {
+  const int64_t room = max_cells(a);
+  const int group = a.heads / a.pool.kv_heads, dk = a.pool.dk, dv = a.pool.dv;
+  const Cells<T> cells =
+      collect<T>(a, row, kv_head, reinterpret_cast<const T**>(s.keys) + thread * room,
+                 reinterpret_cast<const T**>(s.values) + thread * room);
+  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dk));
+  const int first = kv_head * group;
+  const float* gate = a.gate.row(row) + first * a.gate_stride + a.gate_offset;
+  const auto attend = [&] {
+    if constexpr (sizeof(T) == 4) {
+      return row_fns().attend_f32;
+    } else {
+      return row_fns().attend_f16;
+    }
+  }();
+  attend(a.q.row(row) + first * dk, group, dk, dv, cells.keys, cells.values, cells.n, scale, gate,
+         a.gate_stride, s.score + thread * room * group, a.out.row(row) + first * dv);
+}
+
+struct SelectScratch {
+  float* score;
+  int32_t* order;
+};
+SelectScratch carve(const QsaSelect& a, int64_t n_threads, Carver& carver) {
+  const int64_t n = (a.max_context / a.pool.ratio + 1) * n_threads;
+  return {carver.take<float>(n), carver.take<int32_t>(n)};
+}
+
+// Scores of the first n blocks of a row, page by page.
+void score_blocks(const QsaSelect& a, int row, int64_t n, float* score) {
+  const KvPool& pool = a.pool;
+  const int dim = pool.index_dim, per_page = pool.blocks_per_page();
+  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
+  for (int64_t b = 0; b < n; b += per_page) {
+    const int here = static_cast<int>(std::min<int64_t>(per_page, n - b));
+    const int64_t at = pool.pooled_cell(a.rows, a.rows.slot[row], b);
+    if (pool.type == CacheType::kF32) {
+      row_fns().index_scores_f32(a.q.row(row), reinterpret_cast<const float*>(pool.pooled) + at,
+                                 a.heads, dim, here, scale, score + b);
+    } else {
+      row_fns().index_scores_f16(a.q.row(row), reinterpret_cast<const uint16_t*>(pool.pooled) + at,
+                                 a.heads, dim, here, scale, score + b);
+    }
+  }
+}
+
+}  // namespace
+
+void qk_norm_rope(const QkNormRope& a, ThreadPool& pool) {
+  pool.parallel_for(
+      Loop{.n_items = static_cast<int64_t>(*a.rows.n_rows) * a.heads, .ns_per_item = a.dim * 0.5},
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t row = i / a.heads, h = i % a.heads;
+          row_fns().norm_rope(a.x.row(row) + h * a.head_stride, a.w, a.dim, a.eps,
+                              a.rows.rope + row * 2 * a.pairs, a.pairs, a.out.row(row) + h * a.dim);
+        }
+      });
+}
+
+void kv_append(const KvAppend& a, ThreadPool&) {
+  const KvPool& pool = a.pool;
+  for (int row = 0; row < *a.rows.n_rows; ++row) {
+    const int slot = a.rows.slot[row];
+    const int64_t index = a.rows.index[row];
+    for (int h = 0; h < pool.kv_heads; ++h) {
+      store_row(pool.type, pool.k, pool.cell(a.rows, slot, index, h, pool.dk),
+                a.k.row(row) + h * pool.dk, pool.dk);
+      store_row(pool.type, pool.v, pool.cell(a.rows, slot, index, h, pool.dv),
+                a.v.row(row) + h * pool.dv, pool.dv);
+    }
+  }
+}
+
+void pool_keys(const PoolKeys& a, ThreadPool&) {
+  const int dim = a.pool.index_dim, ratio = a.pool.ratio, depth = ratio - 1;
+  STRATA_CHECK(dim <= kMaxHeadDim);
+  float mean[kMaxHeadDim], key[kMaxHeadDim];
+  for (int seq = 0; seq < *a.rows.n_seqs; ++seq) {
+    const int slot = a.rows.seq_slot[seq], first = a.rows.seq_first[seq];
+    const int n = a.rows.seq_rows[seq], side = a.rows.side[slot];
+    const float* old = a.tail.side(slot, side);
+    float* next = a.tail.side(slot, 1 - side);
+    const auto raw = [&](int t) {
+      return t >= 0 ? a.raw.row(first + t) : old + static_cast<int64_t>(depth + t) * dim;
+    };
+    for (int t = 0; t < n; ++t) {
+      const int index = a.rows.index[first + t];
+      if ((index + 1) % ratio != 0) continue;
+      std::fill_n(mean, dim, 0.0f);
+      for (int j = 0; j < ratio; ++j) {
+        const float* x = raw(t - ratio + 1 + j);
+        for (int i = 0; i < dim; ++i) mean[i] += x[i];
+      }
+      for (int i = 0; i < dim; ++i) mean[i] = mean[i] / static_cast<float>(ratio);
+      row_fns().norm_rope(mean, a.w, dim, a.eps,
+                          a.rows.rope_block + static_cast<int64_t>(first + t) * 2 * a.pairs,
+                          a.pairs, key);
+      store_row(a.pool.type, a.pool.pooled, a.pool.pooled_cell(a.rows, slot, index / ratio), key,
+                dim);
+    }
+    for (int d = 0; d < depth; ++d) {
+      std::copy_n(raw(n - depth + d), dim, next + static_cast<int64_t>(d) * dim);
+    }
+    for (int t = 0; a.tail.logs(n) && t < n; ++t) {
+      std::copy_n(raw(t), dim, a.tail.logged(slot, t));
+    }
+  }
+}
+
+Bytes qsa_select_scratch(const device::Stream& stream, const QsaSelect& a) {
+  Carver carver(nullptr);
+  carve(a, stream.pool().n_threads(), carver);
+  return carver.used();
+}
+
+void qsa_select(const QsaSelect& a, ThreadPool& pool) {
+  Carver carver(a.scratch.data());
+  const SelectScratch s = carve(a, pool.n_threads(), carver);
+  const int64_t room = a.max_context / a.pool.ratio + 1;
+  const int64_t blocks = (a.rows.index[*a.rows.n_rows - 1] + 1) / a.pool.ratio;
+  pool.parallel_for(Loop{.n_items = *a.rows.n_rows,
+                         .ns_per_item = blocks > a.budget ? static_cast<double>(blocks) * 20 : 1},
+                    [&](int64_t begin, int64_t end, int thread) {
+                      float* score = s.score + thread * room;
+                      int32_t* order = s.order + thread * room;
+                      for (int64_t row = begin; row < end; ++row) {
+                        const int64_t n = (a.rows.index[row] + 1) / a.pool.ratio;
+                        a.n_blocks[row] = -1;
+                        if (n <= a.budget) continue;
+                        score_blocks(a, static_cast<int>(row), n, score);
+                        // A comparison needs an order: a broken score loses.
+                        for (int64_t b = 0; b < n; ++b) {
+                          if (score[b] != score[b])
+                            score[b] = -std::numeric_limits<float>::infinity();
+                        }
+                        std::iota(order, order + n, 0);
+                        std::nth_element(
+                            order, order + a.budget - 1, order + n, [&](int32_t x, int32_t y) {
+                              return score[x] != score[y] ? score[x] > score[y] : x < y;
+                            });
+                        std::sort(order, order + a.budget);
+                        std::copy_n(order, a.budget, a.blocks.row(row));
+                        a.n_blocks[row] = a.budget;
+                      }
+                    });
+}
+
+Bytes qsa_attend_scratch(const device::Stream& stream, const QsaAttend& a) {
+  Carver carver(nullptr);
+  carve(a, stream.pool().n_threads(), carver);
+  return carver.used();
+}
+
+void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
+  STRATA_CHECK(a.pool.dk <= kMaxHeadDim && a.pool.dv <= kMaxHeadDim);
+  Carver carver(a.scratch.data());
+  const AttendScratch s = carve(a, pool.n_threads(), carver);
+  const int kv_heads = a.pool.kv_heads;
+  const double cells =
+      static_cast<double>(std::min<int64_t>(max_cells(a), a.rows.index[*a.rows.n_rows - 1] + 1));
+  pool.parallel_for(Loop{.n_items = static_cast<int64_t>(*a.rows.n_rows) * kv_heads,
+                         .ns_per_item = cells * (a.heads / kv_heads) * a.pool.dk * 0.08},
+                    [&](int64_t begin, int64_t end, int thread) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int row = static_cast<int>(i / kv_heads),
+                                  head = static_cast<int>(i % kv_heads);
+                        if (a.pool.type == CacheType::kF32) {
+                          attend_one<float>(a, row, head, s, thread);
+                        } else {
+                          attend_one<uint16_t>(a, row, head, s, thread);
+                        }
+                      }
+                    });
+}
+
+}  // namespace strata::kernels::cpu

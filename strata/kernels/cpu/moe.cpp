@@ -1,0 +1,233 @@
+#include <algorithm>
+#include <limits>
+
+#include "strata/kernels/cpu/cpu.h"
+
+namespace strata::kernels::cpu {
+namespace {
+
+constexpr int kPiece = 64;  // weight rows given out together
+constexpr int kMaxTopK = 64;
+
+// The (row, choice) pairs of a step sorted by expert, so that each expert's weights are read once.
+struct Groups {
+  int32_t* first;   // [experts + 1] of the expert in pair order
+  int32_t* expert;  // [experts] the distinct ones, ascending
+  int32_t* row;     // [pairs] activation row
+  int32_t* out;     // [pairs] row * top_k + choice
+  int n_distinct = 0;
+};
+
+struct FfnScratch {
+  Groups groups;
+  float *gate, *up;  // [pairs, ff]
+  Activations x, h;
+};
+
+FfnScratch carve(const ExpertFfn& a, int n_rows, Carver& carver) {
+  const int64_t experts = a.blobs.extent(0), pairs = n_rows * a.id.extent(1);
+  const int width = a.shape.gate.cols, ff = a.shape.gate.rows;
+  Groups groups{carver.take<int32_t>(experts + 1), carver.take<int32_t>(experts),
+                carver.take<int32_t>(pairs), carver.take<int32_t>(pairs)};
+  float* gate = carver.take<float>(pairs * ff);
+  float* up = carver.take<float>(pairs * ff);
+  FfnScratch s{groups, gate, up, Activations(a.x.data(), width, n_rows, width),
+               Activations(gate, ff, static_cast<int>(pairs), ff)};
+  s.x.want(a.shape.gate, carver);
+  s.x.want(a.shape.up, carver);
+  s.h.want(a.shape.down, carver);
+  return s;
+}
+
+void group_by_expert(const ExpertFfn& a, int n_rows, Groups& g) {
+  const int64_t experts = a.blobs.extent(0), top_k = a.id.extent(1), pairs = n_rows * top_k;
+  std::fill_n(g.first, experts + 1, 0);
+  for (int64_t p = 0; p < pairs; ++p) ++g.first[a.id[p] + 1];
+  for (int64_t e = 0; e < experts; ++e) {
+    if (g.first[e + 1] > 0) g.expert[g.n_distinct++] = static_cast<int32_t>(e);
+    g.first[e + 1] += g.first[e];
+  }
+  // Filling moves first[e] to the end of e, which is the start of e + 1: shift back afterwards.
+  for (int64_t p = 0; p < pairs; ++p) {
+    const int32_t at = g.first[a.id[p]]++;
+    g.row[at] = static_cast<int32_t>(p / top_k);
+    g.out[at] = static_cast<int32_t>(p);
+  }
+  for (int64_t e = experts; e > 0; --e) g.first[e] = g.first[e - 1];
+  g.first[0] = 0;
+}
+
+Weight at(const Weight& shape, const std::byte* data, const float& scale) {
+  Weight w = shape;
+  w.data = data;
+  w.scale = scale == 1.0f ? nullptr : &scale;
+  return w;
+}
+
+}  // namespace
+
+void router_topk(const RouterTopk& a, ThreadPool& pool) {
+  const int n = static_cast<int>(a.logits.extent(1));
+  pool.parallel_for(Loop{.n_items = *a.n_rows, .ns_per_item = n * (2.0 + a.top_k * 0.5)},
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t row = begin; row < end; ++row) {
+                        // In place: the logits are not needed again.
+                        float* p = a.logits.row(row);
+                        row_fns().softmax(p, n, p);
+                        for (int i = 0; i < n; ++i) p[i] = p[i] == p[i] ? p[i] : -1.0f;
+                        float total = 0;
+                        float kept[kMaxTopK];
+                        for (int j = 0; j < a.top_k; ++j) {
+                          int best = 0;
+                          for (int i = 1; i < n; ++i) best = p[i] > p[best] ? i : best;
+                          a.id.row(row)[j] = best;
+                          kept[j] = p[best];
+                          total = total + p[best];
+                          p[best] = -std::numeric_limits<float>::infinity();
+                        }
+                        for (int j = 0; j < a.top_k; ++j) a.weight.row(row)[j] = kept[j] / total;
+                      }
+                    });
+}
+
+Bytes expert_ffn_scratch(const device::Stream&, const ExpertFfn& a) {
+  Carver carver(nullptr);
+  carve(a, static_cast<int>(a.x.extent(0)), carver);
+  return carver.used();
+}
+
+void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
+  const int n_rows = *a.n_rows, ff = a.shape.gate.rows, width = a.shape.down.rows;
+  Carver carver(a.scratch.data());
+  FfnScratch s = carve(a, n_rows, carver);
+  Groups& g = s.groups;
+  group_by_expert(a, n_rows, g);
+  s.x.quantise(pool);
+
+  const int n_pairs = n_rows * static_cast<int>(a.id.extent(1));
+  const int rows_each = std::max(1, n_pairs / std::max(1, g.n_distinct));
+  // An item is a piece of one expert; its rows of gate and up make the same part of h.
+  const int64_t ff_pieces = (ff + kPiece - 1) / kPiece;
+  pool.parallel_for(
+      Loop{.n_items = g.n_distinct * ff_pieces,
+           .ns_per_item = 2 * matmul_ns(a.shape.gate, kPiece, rows_each)},
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int e = g.expert[i / ff_pieces];
+          const int first = static_cast<int>(i % ff_pieces) * kPiece;
+          const int last = std::min(first + kPiece, ff);
+          const ExpertBlob& blob = a.blobs[e];
+          const std::span<const int32_t> index(g.row + g.first[e], g.row + g.first[e + 1]);
+          float* gate = s.gate + static_cast<int64_t>(g.first[e]) * ff;
+          float* up = s.up + static_cast<int64_t>(g.first[e]) * ff;
+          s.x.multiply(at(a.shape.gate, blob.gate, blob.gate_scale), first, last, index,
+                       {.y = gate, .stride = ff});
+          s.x.multiply(at(a.shape.up, blob.up, blob.up_scale), first, last, index,
+                       {.y = up, .stride = ff});
+          for (size_t p = 0; p < index.size(); ++p) {
+            row_fns().swiglu(gate + p * ff + first, up + p * ff + first, last - first);
+          }
+        }
+      });
+
+  s.h.quantise(pool);
+  const int64_t out_pieces = (width + kPiece - 1) / kPiece;
+  pool.parallel_for(Loop{.n_items = g.n_distinct * out_pieces,
+                         .ns_per_item = matmul_ns(a.shape.down, kPiece, rows_each)},
+                    [&](int64_t begin, int64_t end) {
+                      int32_t index[256];
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int e = g.expert[i / out_pieces];
+                        const int first = static_cast<int>(i % out_pieces) * kPiece;
+                        const int last = std::min(first + kPiece, width);
+                        const ExpertBlob& blob = a.blobs[e];
+                        for (int p = g.first[e]; p < g.first[e + 1]; p += 256) {
+                          const int n = std::min(256, g.first[e + 1] - p);
+                          for (int j = 0; j < n; ++j) index[j] = p + j;
+                          s.h.multiply(at(a.shape.down, blob.down, blob.down_scale), first, last,
+                                       std::span<const int32_t>(index, static_cast<size_t>(n)),
+                                       {.y = a.out.data(), .stride = width, .row = g.out + p});
+                        }
+                      }
+                    });
+}
+
+void expert_combine(const ExpertCombine& a, ThreadPool& pool) {
+  const int top_k = static_cast<int>(a.id.extent(1)), width = static_cast<int>(a.y.extent(1));
+  pool.parallel_for(Loop{.n_items = *a.n_rows, .ns_per_item = width * top_k * 0.08},
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t row = begin; row < end; ++row) {
+                        const int32_t* id = a.id.row(row);
+                        int order[kMaxTopK];
+                        for (int j = 0; j < top_k; ++j) {
+                          int k = j;
+                          for (; k > 0 && id[order[k - 1]] > id[j]; --k) order[k] = order[k - 1];
+                          order[k] = j;
+                        }
+                        const float* expert[kMaxTopK];
+                        float weight[kMaxTopK];
+                        for (int j = 0; j < top_k; ++j) {
+                          expert[j] = a.expert.row(row) + static_cast<int64_t>(order[j]) * width;
+                          weight[j] = a.weight.row(row)[order[j]];
+                        }
+                        row_fns().combine(expert, weight, top_k, a.gate_logit.row(row)[0],
+                                          a.shared.row(row), width, a.y.row(row));
+                      }
+                    });
+}
+
+namespace {
+
+struct SharedScratch {
+  float *gate, *up;
+  Activations x, h;
+};
+
+SharedScratch carve(const SharedFfn& a, int n_rows, Carver& carver) {
+  const int width = a.gate.cols, ff = a.gate.rows;
+  float* gate = carver.take<float>(static_cast<int64_t>(n_rows) * ff);
+  float* up = carver.take<float>(static_cast<int64_t>(n_rows) * ff);
+  SharedScratch s{gate, up, Activations(a.x.data(), width, n_rows, width),
+                  Activations(gate, ff, n_rows, ff)};
+  s.x.want(a.gate, carver);
+  s.x.want(a.up, carver);
+  s.h.want(a.down, carver);
+  return s;
+}
+
+}  // namespace
+
+Bytes shared_ffn_scratch(const device::Stream&, const SharedFfn& a) {
+  Carver carver(nullptr);
+  carve(a, static_cast<int>(a.x.extent(0)), carver);
+  return carver.used();
+}
+
+void shared_ffn(const SharedFfn& a, ThreadPool& pool) {
+  const int n_rows = *a.n_rows, ff = a.gate.rows, width = a.down.rows;
+  Carver carver(a.scratch.data());
+  const SharedScratch s = carve(a, n_rows, carver);
+  s.x.quantise(pool);
+  const int64_t ff_pieces = (ff + kPiece - 1) / kPiece;
+  pool.parallel_for(
+      Loop{.n_items = ff_pieces, .ns_per_item = 2 * matmul_ns(a.gate, kPiece, n_rows)},
+      [&](int64_t begin, int64_t end) {
+        const int first = static_cast<int>(begin) * kPiece;
+        const int last = std::min(static_cast<int>(end) * kPiece, ff);
+        s.x.multiply(a.gate, first, last, {}, {.y = s.gate, .stride = ff});
+        s.x.multiply(a.up, first, last, {}, {.y = s.up, .stride = ff});
+        for (int64_t row = 0; row < n_rows; ++row) {
+          row_fns().swiglu(s.gate + row * ff + first, s.up + row * ff + first, last - first);
+        }
+      });
+  s.h.quantise(pool);
+  const int64_t out_pieces = (width + kPiece - 1) / kPiece;
+  pool.parallel_for(Loop{.n_items = out_pieces, .ns_per_item = matmul_ns(a.down, kPiece, n_rows)},
+                    [&](int64_t begin, int64_t end) {
+                      s.h.multiply(a.down, static_cast<int>(begin) * kPiece,
+                                   std::min(static_cast<int>(end) * kPiece, width), {},
+                                   {.y = a.y.data(), .stride = width});
+                    });
+}
+
+}  // namespace strata::kernels::cpu

@@ -1,0 +1,100 @@
+#pragma once
+
+#include "strata/kernels/ops/op.h"
+#include "strata/kernels/ops/rows.h"
+
+namespace strata::kernels {
+
+enum class CacheType : uint8_t { kF32, kF16 };
+constexpr int64_t bytes_of(CacheType type) { return type == CacheType::kF32 ? 4 : 2; }
+
+// Keys, values and pooled index keys of one attention layer, in pages of page_tokens tokens.
+struct KvPool {
+  std::byte* k = nullptr;       // [pages, kv_heads, page_tokens, dk] of type
+  std::byte* v = nullptr;       // [pages, kv_heads, page_tokens, dv]
+  std::byte* pooled = nullptr;  // [pages, page_tokens / ratio, index_dim]; null: dense layer
+  CacheType type = CacheType::kF16;
+  int page_tokens = 0, kv_heads = 0, dk = 0, dv = 0, index_dim = 0, ratio = 0;
+
+  int blocks_per_page() const { return page_tokens / ratio; }
+  // Index of the first element of a token's key (dim = dk) or value (dv) of one kv head.
+  int64_t cell(const Rows& rows, int slot, int64_t index, int head, int dim) const {
+    const int64_t page = page_of(rows, slot, index);
+    return ((page * kv_heads + head) * page_tokens + index % page_tokens) * dim;
+  }
+  // The same of a block's pooled key.
+  int64_t pooled_cell(const Rows& rows, int slot, int64_t block) const {
+    const int64_t page = page_of(rows, slot, block * ratio);
+    return (page * blocks_per_page() + block % blocks_per_page()) * index_dim;
+  }
+  int64_t page_of(const Rows& rows, int slot, int64_t index) const {
+    return rows.pages[static_cast<int64_t>(slot) * rows.pages_per_slot + index / page_tokens];
+  }
+};
+
+// x = rope(rms(x; w)) for each head of each row; the first 2 * pairs dims rotate, pair (i, i +
+// pairs). Shapes: x [max_rows, row_stride] with head h at h * head_stride; out [max_rows, heads,
+// dim].
+struct QkNormRope {
+  Rows rows;
+  View<const float> x;
+  const float* w = nullptr;
+  int heads = 0, dim = 0, head_stride = 0, pairs = 0;
+  float eps = 0;
+  View<float> out;
+};
+
+// Writes k and v of the rows behind the committed cells.
+// Shapes: k [max_rows, kv_heads, dk]; v [max_rows, kv_heads, dv].
+struct KvAppend {
+  Rows rows;
+  View<const float> k, v;
+  KvPool pool;
+};
+
+// For each row that completes an index block: pooled = rope(rms(mean of the block's raw keys; w)),
+// rotated at the position of the block's first token. Raw keys before the sequence come from the
+// tail (depth ratio - 1).
+// Shapes: raw [max_rows, index_dim].
+struct PoolKeys {
+  Rows rows;
+  View<const float> raw;
+  const float* w = nullptr;
+  int pairs = 0;
+  float eps = 0;
+  Tail tail;
+  KvPool pool;
+};
+
+// The blocks that each row attends: of its complete blocks the `budget` best by
+// score_b = sum_h relu(q_h . pooled_b) / sqrt(index_dim), of equals the lower index first.
+// Shapes: q [max_rows, heads, index_dim]; blocks [max_rows, budget] ascending; n_blocks [max_rows].
+// A row whose complete blocks all fit gets n_blocks = -1: everything is selected.
+struct QsaSelect {
+  Rows rows;
+  View<const float> q;
+  int heads = 0, budget = 0;
+  int64_t max_context = 0;  // tokens a slot can hold; sizes the scratch
+  KvPool pool;
+  View<int32_t> blocks, n_blocks;
+  View<std::byte> scratch;
+};
+
+// Softmax attention over the selected tokens, then the output gate:
+//   o_h = sum_s softmax_s(q_h . k_s / sqrt(dk)) v_s;  out = o * sigm(gate)
+// Selected: the blocks of QsaSelect and the tail of the open block; all tokens where n_blocks is -1
+// or not given. Query head h uses kv head h / (heads / kv_heads).
+// Shapes: q [max_rows, heads, dk]; gate [max_rows, heads * gate_stride] read at
+//         h * gate_stride + gate_offset; out [max_rows, heads * dv].
+struct QsaAttend {
+  Rows rows;
+  View<const float> q, gate;
+  int heads = 0, gate_stride = 0, gate_offset = 0;
+  int64_t max_context = 0;
+  KvPool pool;
+  View<const int32_t> blocks, n_blocks;
+  View<float> out;
+  View<std::byte> scratch;
+};
+
+}  // namespace strata::kernels

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "strata/kernels/ref/ref.h"
+#include "strata/quant/half.h"
+
+namespace strata::kernels::ref {
+namespace {
+#include "strata/kernels/canonical_math.inl"
+
+void store(CacheType type, std::byte* at, int64_t i, float value) {
+  if (type == CacheType::kF32) {
+    std::copy_n(reinterpret_cast<const std::byte*>(&value), 4, at + 4 * i);
+  } else {
+    const uint16_t half = quant::f32_to_f16(value);
+    std::copy_n(reinterpret_cast<const std::byte*>(&half), 2, at + 2 * i);
+  }
+}
+
+void load(CacheType type, const std::byte* at, int64_t first, int n, float* out) {
+  for (int i = 0; i < n; ++i) {
+    if (type == CacheType::kF32) {
+      std::copy_n(at + 4 * (first + i), 4, reinterpret_cast<std::byte*>(out + i));
+    } else {
+      uint16_t half;
+      std::copy_n(at + 2 * (first + i), 2, reinterpret_cast<std::byte*>(&half));
+      out[i] = quant::f16_to_f32(half);
+    }
+  }
+}
+
+void norm_rope(const float* x, const float* w, int dim, float eps, const float* rope, int pairs,
+               float* out) {
+  const float r = inverse_rms_c(x, dim, eps);
+  for (int i = 0; i < dim; ++i) out[i] = x[i] * r * w[i];
+  for (int i = 0; i < pairs; ++i) {
+    const float c = rope[i], s = rope[pairs + i], a = out[i], b = out[i + pairs];
+    out[i] = __builtin_fmaf(a, c, -(b * s));
+    out[i + pairs] = __builtin_fmaf(b, c, a * s);
+  }
+}
+
+}  // namespace
+
+void qk_norm_rope(const QkNormRope& a) {
+  for (int row = 0; row < *a.rows.n_rows; ++row) {
+    for (int h = 0; h < a.heads; ++h) {
+      norm_rope(a.x.row(row) + h * a.head_stride, a.w, a.dim, a.eps,
+                a.rows.rope + static_cast<int64_t>(row) * 2 * a.pairs, a.pairs,
+                a.out.row(row) + h * a.dim);
+    }
+  }
+}
+
+void kv_append(const KvAppend& a) {
+  for (int row = 0; row < *a.rows.n_rows; ++row) {
+    const int slot = a.rows.slot[row];
+    for (int h = 0; h < a.pool.kv_heads; ++h) {
+      const int64_t k = a.pool.cell(a.rows, slot, a.rows.index[row], h, a.pool.dk);
+      const int64_t v = a.pool.cell(a.rows, slot, a.rows.index[row], h, a.pool.dv);
+      for (int i = 0; i < a.pool.dk; ++i) {
+        store(a.pool.type, a.pool.k, k + i, a.k.row(row)[h * a.pool.dk + i]);
+      }
+      for (int i = 0; i < a.pool.dv; ++i) {
+        store(a.pool.type, a.pool.v, v + i, a.v.row(row)[h * a.pool.dv + i]);
+      }
+    }
+  }
+}
+
+void pool_keys(const PoolKeys& a) {
+  const int dim = a.pool.index_dim, ratio = a.pool.ratio, depth = ratio - 1;
+  std::vector<float> mean(static_cast<size_t>(dim)), key(mean.size());
+  for (int seq = 0; seq < *a.rows.n_seqs; ++seq) {
+    const int slot = a.rows.seq_slot[seq], first = a.rows.seq_first[seq];
+    const int n = a.rows.seq_rows[seq], side = a.rows.side[slot];
+    const float* old = a.tail.side(slot, side);
+    float* next = a.tail.side(slot, 1 - side);
+    const auto raw = [&](int t) {
+      return t >= 0 ? a.raw.row(first + t) : old + static_cast<int64_t>(depth + t) * dim;
+    };
+    for (int t = 0; t < n; ++t) {
+      const int index = a.rows.index[first + t];
+      if ((index + 1) % ratio != 0) continue;
+      for (int i = 0; i < dim; ++i) {
+        float sum = 0;
+        for (int j = 0; j < ratio; ++j) sum += raw(t - ratio + 1 + j)[i];
+        mean[i] = sum / static_cast<float>(ratio);
+      }
+      norm_rope(mean.data(), a.w, dim, a.eps,
+                a.rows.rope_block + static_cast<int64_t>(first + t) * 2 * a.pairs, a.pairs,
+                key.data());
+      const int64_t at = a.pool.pooled_cell(a.rows, slot, index / ratio);
+      for (int i = 0; i < dim; ++i) store(a.pool.type, a.pool.pooled, at + i, key[i]);
+    }
+    for (int d = 0; d < depth; ++d) {
+      std::copy_n(raw(n - depth + d), dim, next + static_cast<int64_t>(d) * dim);
+    }
+    for (int t = 0; t < n && a.tail.logs(n); ++t) std::copy_n(raw(t), dim, a.tail.logged(slot, t));
+  }
+}
+
+void qsa_select(const QsaSelect& a) {
+  const int dim = a.pool.index_dim;
+  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
+  std::vector<float> key(static_cast<size_t>(dim)), score;
+  std::vector<int32_t> order;
+  for (int row = 0; row < *a.rows.n_rows; ++row) {
+    const int n = (a.rows.index[row] + 1) / a.pool.ratio;
+    a.n_blocks[row] = -1;
+    if (n <= a.budget) continue;
+    score.resize(static_cast<size_t>(n));
+    for (int b = 0; b < n; ++b) {
+      load(a.pool.type, a.pool.pooled, a.pool.pooled_cell(a.rows, a.rows.slot[row], b), dim,
+           key.data());
+      float sum = 0;
+      for (int h = 0; h < a.heads; ++h) {
+        const float dot = dot_c(a.q.row(row) + h * dim, key.data(), dim);
+        sum = sum + (dot > 0 ? dot : 0.0f);
+      }
+      score[b] = sum * scale;
+      // A comparison needs an order: a broken score loses.
+      if (score[b] != score[b]) score[b] = -std::numeric_limits<float>::infinity();
+    }
+    order.resize(static_cast<size_t>(n));
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int x, int y) { return score[x] > score[y]; });
+    std::sort(order.begin(), order.begin() + a.budget);
+    std::copy_n(order.begin(), a.budget, a.blocks.row(row));
+    a.n_blocks[row] = a.budget;
+  }
+}
+
+void qsa_attend(const QsaAttend& a) {
+  const int dk = a.pool.dk, dv = a.pool.dv, group = a.heads / a.pool.kv_heads;
+  const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dk));
+  std::vector<int64_t> selected;
+  std::vector<float> score, key(static_cast<size_t>(dk)), value(static_cast<size_t>(dv));
+  for (int row = 0; row < *a.rows.n_rows; ++row) {
+    const int64_t index = a.rows.index[row];
+    selected.clear();
+    if (a.n_blocks && a.n_blocks[row] >= 0) {
+      for (int b = 0; b < a.n_blocks[row]; ++b) {
+        for (int j = 0; j < a.pool.ratio; ++j) {
+          selected.push_back(static_cast<int64_t>(a.blocks.row(row)[b]) * a.pool.ratio + j);
+        }
+      }
+      for (int64_t s = (index + 1) / a.pool.ratio * a.pool.ratio; s <= index; ++s) {
+        selected.push_back(s);
+      }
+    } else {
+      for (int64_t s = 0; s <= index; ++s) selected.push_back(s);
+    }
+    score.resize(selected.size());
+    for (int h = 0; h < a.heads; ++h) {
+      float best = -std::numeric_limits<float>::infinity();
+      for (size_t s = 0; s < selected.size(); ++s) {
+        load(a.pool.type, a.pool.k,
+             a.pool.cell(a.rows, a.rows.slot[row], selected[s], h / group, dk), dk, key.data());
+        score[s] = dot_c(a.q.row(row) + h * dk, key.data(), dk) * scale;
+        best = score[s] > best ? score[s] : best;
+      }
+      for (float& s : score) s = exp_c(s - best);
+      const float inverse = 1.0f / sum_c(score.data(), static_cast<int64_t>(score.size()));
+      float* out = a.out.row(row) + h * dv;
+      std::fill_n(out, dv, 0.0f);
+      for (size_t s = 0; s < selected.size(); ++s) {
+        load(a.pool.type, a.pool.v,
+             a.pool.cell(a.rows, a.rows.slot[row], selected[s], h / group, dv), dv, value.data());
+        for (int i = 0; i < dv; ++i) out[i] = __builtin_fmaf(score[s], value[i], out[i]);
+      }
+      const float* gate = a.gate.row(row) + h * a.gate_stride + a.gate_offset;
+      for (int i = 0; i < dv; ++i) out[i] = out[i] * inverse * sigmoid_c(gate[i]);
+    }
+  }
+}
+
+}  // namespace strata::kernels::ref

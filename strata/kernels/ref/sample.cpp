@@ -1,0 +1,121 @@
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "strata/kernels/ref/ref.h"
+#include "strata/kernels/ref/sample_row.h"
+
+namespace strata::kernels::ref {
+namespace {
+#include "strata/kernels/canonical_math.inl"
+
+constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// The largest value that gumbel_c gives: -log(-log(1 - 2^-24)).
+constexpr float kMaxGumbel = 16.64f;
+
+// Falling logit, of equals the lower id first: the order of every filter.
+struct Better {
+  const float* x;
+  bool operator()(int32_t a, int32_t b) const { return x[a] != x[b] ? x[a] > x[b] : a < b; }
+};
+
+void apply_penalties(const SampleRows& a, const SampleParams& p, float* x) {
+  for (int32_t i = p.first_bias; i < p.first_bias + p.n_bias; ++i) {
+    x[a.biases[i].id] = x[a.biases[i].id] + a.biases[i].bias;
+  }
+  for (int32_t i = p.first_count; i < p.first_count + p.n_counts; ++i) {
+    const TokenCount count = a.counts[i];
+    float& v = x[count.id];
+    v = v > 0 ? v / p.repetition : v * p.repetition;
+    v = v - p.presence - p.frequency * static_cast<float>(count.n);
+  }
+}
+
+// Keeps the first candidates in Better's order whose probabilities reach top_p, and of those the
+// ones with at least min_p times the best probability. `order` holds all candidates; it is sorted
+// only as far as needed.
+void filter_by_probability(const SampleParams& p, const float* x, float best,
+                           std::vector<int32_t>& order) {
+  std::vector<float> weight(order.size());
+  for (size_t i = 0; i < order.size(); ++i) weight[i] = exp_c(x[order[i]] - best);
+  const float total = sum_c(weight.data(), static_cast<int64_t>(weight.size()));
+  size_t sorted = 0, kept = 0;
+  float cumulative = 0;
+  while (kept < order.size()) {
+    if (kept == sorted) {
+      const size_t next = std::min(order.size(), std::max<size_t>(64, sorted * 4));
+      std::partial_sort(order.begin() + static_cast<std::ptrdiff_t>(sorted),
+                        order.begin() + static_cast<std::ptrdiff_t>(next), order.end(), Better{x});
+      sorted = next;
+    }
+    const float share = exp_c(x[order[kept]] - best);
+    if (kept > 0 && (cumulative >= p.top_p * total || share < p.min_p)) break;
+    cumulative = cumulative + share;
+    ++kept;
+  }
+  order.resize(kept);
+}
+
+int32_t argmax(const float* x, int32_t n) {
+  int32_t best = -1;
+  float value = kMinusInfinity;
+  for (int32_t i = 0; i < n; ++i) {
+    if (x[i] > value) value = x[i], best = i;
+  }
+  return best;
+}
+
+}  // namespace
+
+int32_t sample_row(const SampleRows& a, int row) {
+  const SampleParams& p = a.params[row];
+  const int32_t n = static_cast<int32_t>(a.logits.extent(1));
+  float* x = a.logits.row(row);
+  apply_penalties(a, p, x);
+  const int32_t top = argmax(x, n);
+  if (top < 0 || !(x[top] < std::numeric_limits<float>::infinity())) return -1;
+  if (p.temperature <= 0) return top;
+
+  const float inverse = 1.0f / p.temperature;
+  for (int32_t i = 0; i < n; ++i) x[i] = x[i] == x[i] ? x[i] * inverse : kMinusInfinity;
+  const float best = x[top];
+
+  std::vector<int32_t> order;
+  const bool by_probability = p.top_p < 1 || p.min_p > 0;
+  if (p.top_k > 0 || by_probability) {
+    for (int32_t i = 0; i < n; ++i) {
+      if (x[i] > kMinusInfinity) order.push_back(i);
+    }
+    if (p.top_k > 0 && static_cast<size_t>(p.top_k) < order.size()) {
+      std::nth_element(order.begin(), order.begin() + p.top_k, order.end(), Better{x});
+      order.resize(static_cast<size_t>(p.top_k));
+      std::sort(order.begin(), order.end());
+    }
+    if (by_probability) filter_by_probability(p, x, best, order);
+  }
+
+  int32_t chosen = -1;
+  float value = kMinusInfinity;
+  const auto consider = [&](int32_t id) {
+    // Even the luckiest draw cannot win from here: spares most of a vocabulary the noise.
+    if (x[id] + kMaxGumbel < value) return;
+    const float noisy =
+        x[id] + gumbel_c(p.seed, static_cast<uint64_t>(p.position), static_cast<uint32_t>(id));
+    if (noisy > value || (noisy == value && id < chosen)) value = noisy, chosen = id;
+  };
+  consider(top);
+  if (p.top_k > 0 || by_probability) {
+    for (int32_t id : order) consider(id);
+  } else {
+    for (int32_t id = 0; id < n; ++id) consider(id);
+  }
+  return chosen;
+}
+
+void sample_rows(const SampleRows& a) {
+  for (int row = 0; row < *a.n_rows; ++row) a.chosen[row] = sample_row(a, row);
+}
+
+}  // namespace strata::kernels::ref

@@ -7,7 +7,8 @@
 namespace strata {
 
 // A callable seen through two pointers: no heap, no copy. The callable must outlive the reference,
-// so this is for parameters, not for members.
+// so this is for parameters, not for members. For function objects; a plain function wants a
+// lambda.
 template <class Signature>
 class FunctionRef;
 

@@ -20,11 +20,10 @@ class Bpe {
   // Memory that an encode call reuses from piece to piece; belongs to one thread.
   struct Scratch {
     struct Symbol {
-      int32_t id;      // token, or -1 once joined to its left neighbour
-      int32_t prev;    // index, or -1
-      int32_t next;    // index, or -1
-      uint32_t rank;   // of the merge with the right neighbour, or kNoMerge
-      int32_t merged;  // token that this merge makes
+      int32_t id;
+      int32_t prev;   // index, or -1
+      int32_t next;   // index, or -1
+      uint32_t rank;  // of the merge with the right neighbour, or kNoMerge
     };
     std::vector<Symbol> symbols;
     std::vector<uint64_t> heap;  // rank << 32 | index of the left symbol
@@ -43,13 +42,14 @@ class Bpe {
   struct Merge {
     uint64_t pair = kEmpty;  // left id << 32 | right id
     uint32_t rank = kNoMerge;
-    int32_t id = -1;
   };
 
-  const Merge& lookup(int32_t left, int32_t right) const;
-  void update_pair(Scratch& scratch, int32_t left) const;
+  void start(std::string_view piece, Scratch& scratch) const;
+  uint32_t rank_of(int32_t left, int32_t right) const;
+  uint32_t pair_rank(const Scratch& scratch, int32_t left) const;
 
-  std::vector<Merge> table_;  // open addressing; size a power of two, at most half full
+  std::vector<Merge> table_;     // open addressing; size a power of two, at most half full
+  std::vector<int32_t> merged_;  // [rank] the token that a merge makes
   std::vector<int32_t> byte_ids_;
 };
 

@@ -7,6 +7,10 @@
 #include <string_view>
 #include <vector>
 
+namespace strata::gguf {
+class Metadata;
+}
+
 namespace strata::text {
 
 // What a file says about its tokenizer, not judged yet (`tokenizer.ggml.*`).
@@ -23,6 +27,10 @@ struct VocabData {
   std::optional<int32_t> padding_id;
   bool add_bos = false;
 };
+
+// The tokenizer of a file. Judges the types of the values, not what they say.
+// Errors: kCorruptFile naming file and key if one is absent or of another type.
+VocabData read_vocab(const gguf::Metadata& metadata);
 
 enum class TokenType : uint8_t {
   kNormal = 1,

@@ -1,0 +1,217 @@
+// The IQ types whose octets come from a codebook. Look-ups go row by row, into a buffer of codes
+// that are then turned so that a row is a lane. quant/iq_grids.cpp has the layouts.
+
+// Codes of one block of 16 rows, with the form's offset added.
+struct GridCodes {
+  // 64 bytes apart from a power of two, so that rows do not share a cache set.
+  alignas(64) uint8_t row[Tile::kRows][256 + 64];
+};
+
+// For a sign byte, 0xFF where a value is negated. The second half of the 7-bit table is the parity.
+struct SignMasks {
+  uint64_t full[256] = {};
+  uint64_t seven[128] = {};
+  constexpr SignMasks() {
+    for (int s = 0; s < 256; ++s) {
+      for (int i = 0; i < 8; ++i) {
+        if ((s >> i & 1) != 0) full[s] |= uint64_t{0xFF} << (8 * i);
+      }
+    }
+    for (int s = 0; s < 128; ++s) {
+      int ones = 0;
+      for (int i = 0; i < 7; ++i) ones += s >> i & 1;
+      seven[s] = full[s | (ones % 2) << 7];
+    }
+  }
+};
+constexpr SignMasks kSignMasks;
+
+inline uint32_t load_u16(const uint8_t* p) {
+  uint16_t v;
+  __builtin_memcpy(&v, p, 2);
+  return v;
+}
+inline uint32_t load_u32(const uint8_t* p) {
+  uint32_t v;
+  __builtin_memcpy(&v, p, 4);
+  return v;
+}
+
+inline __m256i four_words(uint64_t a, uint64_t b, uint64_t c, uint64_t d) {
+  return _mm256_set_epi64x(static_cast<long long>(d), static_cast<long long>(c),
+                           static_cast<long long>(b), static_cast<long long>(a));
+}
+
+// 32 values, negated where the mask has ones.
+template <int offset>
+inline void put_signed(uint8_t* out, __m256i values, __m256i mask) {
+  const __m256i less = _mm256_sub_epi8(_mm256_set1_epi8(offset), mask);
+  _mm256_store_si256(reinterpret_cast<__m256i*>(out),
+                     _mm256_add_epi8(_mm256_xor_si256(values, mask), less));
+}
+
+inline __m256i seven_bit_masks(uint32_t signs) {
+  return four_words(kSignMasks.seven[signs & 127], kSignMasks.seven[signs >> 7 & 127],
+                    kSignMasks.seven[signs >> 14 & 127], kSignMasks.seven[signs >> 21 & 127]);
+}
+inline __m256i full_masks(const uint8_t* signs) {
+  return four_words(kSignMasks.full[signs[0]], kSignMasks.full[signs[1]], kSignMasks.full[signs[2]],
+                    kSignMasks.full[signs[3]]);
+}
+inline __m256i eight_entries(const uint32_t* grid, const uint32_t (&i)[8]) {
+  return _mm256_set_epi32(static_cast<int>(grid[i[7]]), static_cast<int>(grid[i[6]]),
+                          static_cast<int>(grid[i[5]]), static_cast<int>(grid[i[4]]),
+                          static_cast<int>(grid[i[3]]), static_cast<int>(grid[i[2]]),
+                          static_cast<int>(grid[i[1]]), static_cast<int>(grid[i[0]]));
+}
+
+// 2s + 1 for the four bytes of s.
+inline void put_odd_scales(Vec::Int s, int first, const TileAt& out) {
+  put_scales(Vec::bit_or(Vec::shift_left<1>(s), Vec::all8(1)), first, 0, out);
+}
+// Eight bytes of nibbles: 16 scales. Vec::load_rows4 at two places keeps inside the block.
+inline void put_nibble_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+  for (int i = 0; i < 2; ++i) {
+    const Vec::Int v = Vec::load_rows4(row, at + 4 * static_cast<size_t>(i));
+    const Vec::Int mask = Vec::all32(15);
+    const auto put = [&](int g, Vec::Int s) {
+      out.put_scale(8 * i + g,
+                    Vec::bit_or(Vec::shift_left<1>(Vec::bit_and(s, mask)), Vec::all32(1)));
+    };
+    put(0, v);
+    put(1, Vec::shift_right<4>(v));
+    put(2, Vec::shift_right<8>(v));
+    put(3, Vec::shift_right<12>(v));
+    put(4, Vec::shift_right<16>(v));
+    put(5, Vec::shift_right<20>(v));
+    put(6, Vec::shift_right<24>(v));
+    put(7, Vec::shift_right<28>(v));
+  }
+}
+
+struct IQ2_XXS : Layout<66, 256, 0> {
+  using Form = Form256<32, false, 64, 1>;
+  static constexpr float kDFactor = 0.125f;
+  static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
+    const uint64_t* grid = grids.iq2xxs;
+    for (int g = 0; g < 8; ++g) {
+      const uint8_t* p = block + 2 + 8 * g;
+      put_signed<64>(out + 32 * g, four_words(grid[p[0]], grid[p[1]], grid[p[2]], grid[p[3]]),
+                     seven_bit_masks(load_u32(p + 4)));
+    }
+  }
+  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+#pragma GCC unroll 8
+    for (int g = 0; g < 8; ++g) {
+      const Vec::Int s =
+          Vec::shift_right<28>(Vec::load_rows4(row, at + 6 + 8 * static_cast<size_t>(g)));
+      out.put_scale(g, Vec::bit_or(Vec::shift_left<1>(s), Vec::all32(1)));
+    }
+  }
+};
+
+struct IQ2_XS : Layout<74, 256, 0> {
+  using Form = Form256<16, false, 64, 1>;
+  static constexpr float kDFactor = 0.125f;
+  static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
+    const uint64_t* grid = grids.iq2xs;
+    for (int g = 0; g < 8; ++g) {
+      const uint32_t a = load_u16(block + 2 + 8 * g), b = load_u16(block + 4 + 8 * g);
+      const uint32_t c = load_u16(block + 6 + 8 * g), d = load_u16(block + 8 + 8 * g);
+      const uint64_t* signs = kSignMasks.seven;
+      put_signed<64>(out + 32 * g,
+                     four_words(grid[a & 511], grid[b & 511], grid[c & 511], grid[d & 511]),
+                     four_words(signs[a >> 9], signs[b >> 9], signs[c >> 9], signs[d >> 9]));
+    }
+  }
+  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+    put_nibble_scales(row, at + 66, out);
+  }
+};
+
+struct IQ2_S : Layout<82, 256, 0> {
+  using Form = Form256<16, false, 64, 1>;
+  static constexpr float kDFactor = 0.125f;
+  static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
+    const uint64_t* grid = grids.iq2s;
+    for (int g = 0; g < 8; ++g) {
+      const uint8_t* q = block + 2 + 4 * g;
+      const uint32_t high = block[66 + g];
+      put_signed<64>(out + 32 * g,
+                     four_words(grid[q[0] | (high << 8 & 0x300)], grid[q[1] | (high << 6 & 0x300)],
+                                grid[q[2] | (high << 4 & 0x300)], grid[q[3] | (high << 2 & 0x300)]),
+                     full_masks(block + 34 + 4 * g));
+    }
+  }
+  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+    put_nibble_scales(row, at + 74, out);
+  }
+};
+
+struct IQ3_XXS : Layout<98, 256, 0> {
+  using Form = Form256<32, false, 64, 1>;
+  static constexpr float kDFactor = 0.25f;
+  static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
+    for (int g = 0; g < 8; ++g) {
+      const uint8_t* q = block + 2 + 8 * g;
+      const uint32_t index[8] = {q[0], q[1], q[2], q[3], q[4], q[5], q[6], q[7]};
+      put_signed<64>(out + 32 * g, eight_entries(grids.iq3xxs, index),
+                     seven_bit_masks(load_u32(block + 66 + 4 * g)));
+    }
+  }
+  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+#pragma GCC unroll 8
+    for (int g = 0; g < 8; ++g) {
+      const Vec::Int s =
+          Vec::shift_right<28>(Vec::load_rows4(row, at + 66 + 4 * static_cast<size_t>(g)));
+      out.put_scale(g, Vec::bit_or(Vec::shift_left<1>(s), Vec::all32(1)));
+    }
+  }
+};
+
+struct IQ3_S : Layout<110, 256, 0> {
+  using Form = Form256<32, false, 16, 4>;
+  static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
+    for (int g = 0; g < 8; ++g) {
+      const uint8_t* q = block + 2 + 8 * g;
+      const uint32_t high = block[66 + g];
+      const uint32_t index[8] = {q[0] | (high << 8 & 256), q[1] | (high << 7 & 256),
+                                 q[2] | (high << 6 & 256), q[3] | (high << 5 & 256),
+                                 q[4] | (high << 4 & 256), q[5] | (high << 3 & 256),
+                                 q[6] | (high << 2 & 256), q[7] | (high << 1 & 256)};
+      put_signed<16>(out + 32 * g, eight_entries(grids.iq3s, index),
+                     full_masks(block + 74 + 4 * g));
+    }
+  }
+  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+    const Vec::Int v = Vec::load_rows4(row, at + 106);
+    const Vec::Int nibble = Vec::all8(15);
+    const Vec::Int even = Vec::bit_and(v, nibble);
+    const Vec::Int odd = Vec::bit_and(Vec::shift_right<4>(v), nibble);
+    // Scales alternate between low and high nibbles.
+    const Vec::Int mask = Vec::all32(0xFF);
+    const auto put = [&](int g, Vec::Int s) {
+      out.put_scale(g, Vec::bit_or(Vec::shift_left<1>(Vec::bit_and(s, mask)), Vec::all32(1)));
+    };
+    put(0, even);
+    put(1, odd);
+    put(2, Vec::shift_right<8>(even));
+    put(3, Vec::shift_right<8>(odd));
+    put(4, Vec::shift_right<16>(even));
+    put(5, Vec::shift_right<16>(odd));
+    put(6, Vec::shift_right<24>(even));
+    put(7, Vec::shift_right<24>(odd));
+  }
+};
+
+// Turns the codes of one block: 256 columns of the tile.
+inline void turn_grid_codes(const GridCodes& codes, int part, const TileAt& out) {
+  const uint8_t* row[Vec::kLanes];
+  for (int r = 0; r < Vec::kLanes; ++r) row[r] = codes.row[part * Vec::kLanes + r];
+  for (int i = 0; i < 16; ++i) {
+    Vec::Int v[4];
+    Vec::load_rows16(row, 16 * static_cast<size_t>(i), v);
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) out.put_code(4 * i + k, v[k]);
+  }
+}

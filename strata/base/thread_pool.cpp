@@ -20,6 +20,9 @@ struct Inside {
 };
 thread_local Inside inside;
 
+// The next chunk of a cursor that has none: above every chunk's number.
+constexpr uint64_t kClosed = 0xffffffff;
+
 void relax() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -113,34 +116,40 @@ void ThreadPool::run(const Loop& loop, Body body) {
 void ThreadPool::publish(const Loop& loop, Body body, uint32_t n_chunks, int64_t grain) {
   const bool own_first = loop.share == Loop::Share::kOwnFirst;
   const uint32_t n_ranges = own_first ? std::min(static_cast<uint32_t>(n_threads_), n_chunks) : 1;
-  constexpr auto kRelaxed = std::memory_order_relaxed;  // the store of epoch_ releases all of it
-  job_.context.store(body.context(), kRelaxed);
-  job_.call.store(body.call(), kRelaxed);
-  job_.n_items.store(loop.n_items, kRelaxed);
-  job_.grain.store(grain, kRelaxed);
-  job_.n_chunks.store(n_chunks, kRelaxed);
-  job_.n_ranges.store(n_ranges, kRelaxed);
+  constexpr auto kRelaxed = std::memory_order_relaxed;
+  constexpr auto kRelease = std::memory_order_release;
+  const uint64_t epoch_bits = uint64_t{epoch_.load(kRelaxed) + 1} << 32;
+  // First the cursors leave the old loop, then the job changes: a worker that comes late to the old
+  // loop and already reads the new, longer job would otherwise claim chunks behind the old end.
+  for (int i = 0; i < n_threads_; ++i) cursors_[i].value.store(epoch_bits | kClosed, kRelaxed);
+  job_.context.store(body.context(), kRelease);
+  job_.call.store(body.call(), kRelease);
+  job_.n_items.store(loop.n_items, kRelease);
+  job_.grain.store(grain, kRelease);
+  job_.n_chunks.store(n_chunks, kRelease);
+  job_.n_ranges.store(n_ranges, kRelease);
+  // The store of epoch_ releases what follows.
   failed_.store(false, kRelaxed);
   n_pending_.store(n_chunks, kRelaxed);
-  const uint64_t epoch = epoch_.load(kRelaxed) + 1;
   for (uint32_t r = 0; r < n_ranges; ++r) {
-    const uint64_t first = chunk_begin(n_chunks, r, n_ranges);
-    cursors_[r].value.store((static_cast<uint32_t>(epoch) * (uint64_t{1} << 32)) | first, kRelaxed);
+    cursors_[r].value.store(epoch_bits | chunk_begin(n_chunks, r, n_ranges), kRelaxed);
   }
 }
 
 // Claims and runs chunks of the loop `epoch` until none is left; returns how many it ran.
 //
-// What is read from job_ may already belong to a later loop. But the caller writes the next loop
-// only when every chunk of this one is done, and a chunk that is claimed here is not done: so if
-// the compare-exchange succeeds, what was read before it belongs to this loop.
+// What is read from job_ may already belong to a later loop. But publish() takes the cursors from
+// this loop before it writes the job, and whoever reads the new job (acquire) then reads the new
+// cursors: so if the compare-exchange on a cursor of this loop succeeds, what was read before it
+// belongs to this loop.
 uint32_t ThreadPool::work(uint32_t epoch, int thread) {
   constexpr auto kRelaxed = std::memory_order_relaxed;
-  const Body body(job_.context.load(kRelaxed), job_.call.load(kRelaxed));
-  const int64_t n_items = job_.n_items.load(kRelaxed);
-  const int64_t grain = job_.grain.load(kRelaxed);
-  const uint32_t n_chunks = job_.n_chunks.load(kRelaxed);
-  const uint32_t n_ranges = job_.n_ranges.load(kRelaxed);
+  constexpr auto kAcquire = std::memory_order_acquire;
+  const Body body(job_.context.load(kAcquire), job_.call.load(kAcquire));
+  const int64_t n_items = job_.n_items.load(kAcquire);
+  const int64_t grain = job_.grain.load(kAcquire);
+  const uint32_t n_chunks = job_.n_chunks.load(kAcquire);
+  const uint32_t n_ranges = job_.n_ranges.load(kAcquire);
   uint32_t n_done = 0;
   for (uint32_t k = 0; k < n_ranges; ++k) {
     const uint32_t range = (static_cast<uint32_t>(thread) + k) % n_ranges;

@@ -105,6 +105,13 @@ class CheckLayersTest(TreeTest):
         self.one("strata/kernels/math.inl", "#include <algorithm>")
         self.assert_refused("strata/kernels/math.inl:1: isa/ files")
 
+    def test_helpers_of_tests(self):
+        self.one("strata/base/fake_root.h", "#include <gtest/gtest.h>")
+        self.one("strata/base/a_test.cpp", '#include "strata/base/fake_root.h"')
+        self.assert_fine()
+        self.one("strata/base/a.cpp", '#include "strata/base/fake_root.h"')
+        self.assert_refused("strata/base/a.cpp:1: includes the test helper")
+
     def test_getenv_is_for_cli(self):
         self.one("strata/cli/a.cpp", 'auto v = std::getenv("X");')
         self.one("strata/text/a.cpp", '// getenv("X") is for cli\nlog("getenv()");')

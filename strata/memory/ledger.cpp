@@ -1,0 +1,56 @@
+#include "strata/memory/ledger.h"
+
+#include "strata/base/check.h"
+#include "strata/base/format.h"
+
+namespace strata::memory {
+
+Ledger::Ledger(const Plan& plan) : plan_(plan), used_(plan.lines().size()) {}
+
+void Ledger::seal() {
+  const std::lock_guard lock(mutex_);
+  sealed_ = true;
+}
+
+bool Ledger::admit(DeviceId where, PlanLineId line, Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  if (line.value < 0 || static_cast<size_t>(line.value) >= used_.size()) {
+    refused_ = format("{} B without a line of the plan", bytes);
+    return false;
+  }
+  const Line& planned = plan_.line(line);
+  Bytes& used = used_[static_cast<size_t>(line.value)];
+  const bool fits = bytes <= planned.bytes - used && where == planned.where;
+  if (sealed_ || !fits) {
+    refused_ = format("{} B for {} / {}: {}", bytes, planned.owner, planned.name,
+                      sealed_ ? "nothing is allocated after the start" : "more than planned");
+    return false;
+  }
+  used += bytes;
+  return true;
+}
+
+void Ledger::released(DeviceId, PlanLineId line, Bytes bytes) {
+  const std::lock_guard lock(mutex_);
+  Bytes& used = used_[static_cast<size_t>(line.value)];
+  STRATA_CHECK(bytes <= used);
+  used -= bytes;
+}
+
+Bytes Ledger::used(PlanLineId line) const {
+  const std::lock_guard lock(mutex_);
+  return used_[static_cast<size_t>(line.value)];
+}
+
+std::string Ledger::table() const {
+  const std::lock_guard lock(mutex_);
+  std::string text;
+  for (const Line& line : plan_.lines()) {
+    text += format("  {:<12} {:<24} planned {:>11}  used {:>11}\n", line.owner, line.name,
+                   bytes_text(line.bytes), bytes_text(used_[static_cast<size_t>(line.id.value)]));
+  }
+  if (!refused_.empty()) text += format("  refused: {}\n", refused_);
+  return text;
+}
+
+}  // namespace strata::memory

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "strata/device/memory.h"
+#include "strata/memory/plan.h"
+
+namespace strata::memory {
+
+// Keeps the allocations to the plan: a line never holds more than it was planned, and once sealed
+// nothing is allocated at all. Installed as the devices' gate; any thread.
+class Ledger final : public device::AllocationGate {
+ public:
+  explicit Ledger(const Plan& plan);
+
+  // From here on (READY) the gate says no.
+  void seal();
+
+  bool admit(DeviceId where, PlanLineId line, Bytes bytes) override;
+  void released(DeviceId where, PlanLineId line, Bytes bytes) override;
+
+  Bytes used(PlanLineId line) const;
+  // The plan's lines with planned and used bytes, and what was refused last.
+  std::string table() const;
+
+ private:
+  const Plan& plan_;
+  mutable std::mutex mutex_;
+  std::vector<Bytes> used_;
+  bool sealed_ = false;
+  std::string refused_;
+};
+
+}  // namespace strata::memory

@@ -36,6 +36,7 @@ struct OpTable {
   Op<SampleRows> sample_rows;
   Op<SharedFfn> shared_ffn;
   Op<TailCommit> tail_commit;
+  Op<Zero> zero;
 };
 
 const OpTable& ref_ops();  // plain and slow, the meaning of each op

@@ -183,7 +183,7 @@ void pool_keys(const PoolKeys& a, ThreadPool&) {
 Bytes qsa_select_scratch(const device::Stream& stream, const QsaSelect& a) {
   Carver carver(nullptr);
   carve(a, stream.pool().n_threads(), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void qsa_select(const QsaSelect& a, ThreadPool& pool) {
@@ -221,7 +221,7 @@ void qsa_select(const QsaSelect& a, ThreadPool& pool) {
 Bytes qsa_attend_scratch(const device::Stream& stream, const QsaAttend& a) {
   Carver carver(nullptr);
   carve(a, stream.pool().n_threads(), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void qsa_attend(const QsaAttend& a, ThreadPool& pool) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "strata/base/carver.h"
 #include "strata/base/thread_pool.h"
 #include "strata/kernels/cpu/isa/row_fns.h"
 #include "strata/kernels/cpu/matmul.h"
@@ -12,23 +13,6 @@
 namespace strata::kernels::cpu {
 
 const RowFns& row_fns();
-
-// Cuts scratch into arrays; with a null base it only counts.
-class Carver {
- public:
-  explicit Carver(std::byte* base) : base_(base) {}
-  template <class T>
-  T* take(int64_t n) {
-    std::byte* at = base_ ? base_ + used_ : nullptr;
-    used_ += (static_cast<Bytes>(n) * sizeof(T) + 63) / 64 * 64;
-    return reinterpret_cast<T*>(at);
-  }
-  Bytes used() const { return used_; }
-
- private:
-  std::byte* base_;
-  Bytes used_ = 0;
-};
 
 WeightRows rows_of(const Weight& w);
 

@@ -22,7 +22,7 @@ GdnScratch carve(const Gdn& a, int64_t n_rows, Carver& carver) {
 Bytes gdn_scratch(const device::Stream&, const Gdn& a) {
   Carver carver(nullptr);
   carve(a, a.qkv.extent(0), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void gdn(const Gdn& a, ThreadPool& pool) {

@@ -29,7 +29,7 @@ HcScratch carve(const HcRead& a, int n_rows, Carver& carver) {
 Bytes hc_read_scratch(const device::Stream&, const HcRead& a) {
   Carver carver(nullptr);
   carve(a, static_cast<int>(a.residual.extent(0)), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void hc_read(const HcRead& a, ThreadPool& pool) {

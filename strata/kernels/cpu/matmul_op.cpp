@@ -26,7 +26,7 @@ void decode_row(const Weight& table, int64_t index, float* out) {
 Bytes matmul_scratch(const device::Stream&, const MatMul& a) {
   Carver carver(nullptr);
   activations(a, static_cast<int>(a.x.extent(0)), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void matmul_op(const MatMul& a, ThreadPool& pool) {

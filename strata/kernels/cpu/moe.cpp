@@ -25,7 +25,7 @@ struct FfnScratch {
 };
 
 FfnScratch carve(const ExpertFfn& a, int n_rows, Carver& carver) {
-  const int64_t experts = a.blobs.extent(0), pairs = n_rows * a.id.extent(1);
+  const int64_t experts = a.parts.extent(0), pairs = n_rows * a.id.extent(1);
   const int width = a.shape.gate.cols, ff = a.shape.gate.rows;
   Groups groups{carver.take<int32_t>(experts + 1), carver.take<int32_t>(experts),
                 carver.take<int32_t>(pairs), carver.take<int32_t>(pairs)};
@@ -40,7 +40,7 @@ FfnScratch carve(const ExpertFfn& a, int n_rows, Carver& carver) {
 }
 
 void group_by_expert(const ExpertFfn& a, int n_rows, Groups& g) {
-  const int64_t experts = a.blobs.extent(0), top_k = a.id.extent(1), pairs = n_rows * top_k;
+  const int64_t experts = a.parts.extent(0), top_k = a.id.extent(1), pairs = n_rows * top_k;
   std::fill_n(g.first, experts + 1, 0);
   for (int64_t p = 0; p < pairs; ++p) ++g.first[a.id[p] + 1];
   for (int64_t e = 0; e < experts; ++e) {
@@ -57,10 +57,14 @@ void group_by_expert(const ExpertFfn& a, int n_rows, Groups& g) {
   g.first[0] = 0;
 }
 
-Weight at(const Weight& shape, const std::byte* data, const float& scale) {
-  Weight w = shape;
-  w.data = data;
-  w.scale = scale == 1.0f ? nullptr : &scale;
+// Matrix `part` (0 gate, 1 up, 2 down) of expert e.
+Weight matrix(const ExpertFfn& a, int e, int part) {
+  Weight w = part == 0 ? a.shape.gate : part == 1 ? a.shape.up : a.shape.down;
+  const float* scale = part == 0   ? a.shape.gate_scale
+                       : part == 1 ? a.shape.up_scale
+                                   : a.shape.down_scale;
+  w.data = a.parts.row(e)[part];
+  w.scale = scale ? scale + e : nullptr;
   return w;
 }
 
@@ -93,7 +97,7 @@ void router_topk(const RouterTopk& a, ThreadPool& pool) {
 Bytes expert_ffn_scratch(const device::Stream&, const ExpertFfn& a) {
   Carver carver(nullptr);
   carve(a, static_cast<int>(a.x.extent(0)), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
@@ -116,14 +120,11 @@ void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
           const int e = g.expert[i / ff_pieces];
           const int first = static_cast<int>(i % ff_pieces) * kPiece;
           const int last = std::min(first + kPiece, ff);
-          const ExpertBlob& blob = a.blobs[e];
           const std::span<const int32_t> index(g.row + g.first[e], g.row + g.first[e + 1]);
           float* gate = s.gate + static_cast<int64_t>(g.first[e]) * ff;
           float* up = s.up + static_cast<int64_t>(g.first[e]) * ff;
-          s.x.multiply(at(a.shape.gate, blob.gate, blob.gate_scale), first, last, index,
-                       {.y = gate, .stride = ff});
-          s.x.multiply(at(a.shape.up, blob.up, blob.up_scale), first, last, index,
-                       {.y = up, .stride = ff});
+          s.x.multiply(matrix(a, e, 0), first, last, index, {.y = gate, .stride = ff});
+          s.x.multiply(matrix(a, e, 1), first, last, index, {.y = up, .stride = ff});
           for (size_t p = 0; p < index.size(); ++p) {
             row_fns().swiglu(gate + p * ff + first, up + p * ff + first, last - first);
           }
@@ -140,11 +141,10 @@ void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
                         const int e = g.expert[i / out_pieces];
                         const int first = static_cast<int>(i % out_pieces) * kPiece;
                         const int last = std::min(first + kPiece, width);
-                        const ExpertBlob& blob = a.blobs[e];
                         for (int p = g.first[e]; p < g.first[e + 1]; p += 256) {
                           const int n = std::min(256, g.first[e + 1] - p);
                           for (int j = 0; j < n; ++j) index[j] = p + j;
-                          s.h.multiply(at(a.shape.down, blob.down, blob.down_scale), first, last,
+                          s.h.multiply(matrix(a, e, 2), first, last,
                                        std::span<const int32_t>(index, static_cast<size_t>(n)),
                                        {.y = a.out.data(), .stride = width, .row = g.out + p});
                         }
@@ -200,7 +200,7 @@ SharedScratch carve(const SharedFfn& a, int n_rows, Carver& carver) {
 Bytes shared_ffn_scratch(const device::Stream&, const SharedFfn& a) {
   Carver carver(nullptr);
   carve(a, static_cast<int>(a.x.extent(0)), carver);
-  return carver.used();
+  return carver.peak();
 }
 
 void shared_ffn(const SharedFfn& a, ThreadPool& pool) {

@@ -1,5 +1,6 @@
 #include "strata/kernels/cpu/cpu.h"
 #include "strata/kernels/ops/entry.h"
+#include "strata/kernels/ref/ref.h"
 #include "strata/kernels/ref/sample_row.h"
 
 namespace strata::kernels {
@@ -40,6 +41,7 @@ const OpTable& cpu_ops() {
       .sample_rows = op<SampleRows, cpu::sample_rows>(),
       .shared_ffn = op<SharedFfn, cpu::shared_ffn, cpu::shared_ffn_scratch>(),
       .tail_commit = op<TailCommit, cpu::tail_commit>(),
+      .zero = op<Zero, ref::zero>(),
   };
   return kTable;
 }

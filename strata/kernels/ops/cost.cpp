@@ -48,7 +48,7 @@ device::Cost cost_of(const ExpertCombine& a) {
 device::Cost cost_of(const ExpertFfn& a) {
   const int64_t rows = a.x.extent(0), pairs = rows * a.id.extent(1);
   const Weights one({a.shape.gate, a.shape.up, a.shape.down}, 1);
-  const int64_t distinct = std::min<int64_t>(pairs, a.blobs.extent(0));
+  const int64_t distinct = std::min<int64_t>(pairs, a.parts.extent(0));
   return {.op = "expert_ffn",
           .read = one.read * static_cast<Bytes>(distinct) + bytes(a.x),
           .written = bytes(a.out),
@@ -140,5 +140,6 @@ device::Cost cost_of(const TailCommit& a) {
   const Bytes tail = static_cast<Bytes>(a.tail.depth() * a.tail.width()) * 4;
   return elementwise("tail_commit", tail * a.rows.max_seqs, tail * a.rows.max_seqs);
 }
+device::Cost cost_of(const Zero& a) { return elementwise("zero", 0, bytes(a.out)); }
 
 }  // namespace strata::kernels

@@ -30,5 +30,6 @@ device::Cost cost_of(const RouterTopk& a);
 device::Cost cost_of(const SampleRows& a);
 device::Cost cost_of(const SharedFfn& a);
 device::Cost cost_of(const TailCommit& a);
+device::Cost cost_of(const Zero& a);
 
 }  // namespace strata::kernels

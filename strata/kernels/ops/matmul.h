@@ -43,6 +43,11 @@ struct Gather {
   View<float> out;
 };
 
+// Every byte 0.
+struct Zero {
+  View<float> out;
+};
+
 // out[i, :] = x[index[i], :] for i < n_rows[0].
 struct CopyRows {
   const int32_t* n_rows = nullptr;

@@ -16,29 +16,26 @@ struct RouterTopk {
   View<float> weight;
 };
 
-// Where one expert's matrices lie, in memory that the backend can read; null: not here.
-struct ExpertBlob {
-  const std::byte* gate = nullptr;
-  const std::byte* up = nullptr;
-  const std::byte* down = nullptr;
-  float gate_scale = 1, up_scale = 1, down_scale = 1;
-};
-
 // The layer's expert matrices without their data: types and shapes.
 struct ExpertShape {
   Weight gate, up;  // [ff, width]
   Weight down;      // [width, ff]
+  // One factor an expert on the product of each matrix (NVFP4 files), or null. [experts]
+  const float* gate_scale = nullptr;
+  const float* up_scale = nullptr;
+  const float* down_scale = nullptr;
 };
 
 // out[row, j] = down_e (silu(gate_e x) * (up_e x)) for e = id[row, j]; weights are applied later.
 // Rows are grouped by expert, so each weight is read once a step.
 // Shapes: x [max_rows, width]; id [max_rows, top_k]; out [max_rows, top_k, width];
-//         blobs [experts].
+//         parts [experts, 3]: where the gate, up and down matrix of each expert lie; null if the
+//         expert is not here, which a chosen one must not be.
 struct ExpertFfn {
   const int32_t* n_rows = nullptr;
   View<const float> x;
   View<const int32_t> id;
-  View<const ExpertBlob> blobs;
+  View<const std::byte* const> parts;
   ExpertShape shape;
   View<float> out;
   View<std::byte> scratch;

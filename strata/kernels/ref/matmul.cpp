@@ -65,4 +65,6 @@ void copy_rows(const CopyRows& a) {
   }
 }
 
+void zero(const Zero& a) { std::fill_n(a.out.data(), a.out.size(), 0.0f); }
+
 }  // namespace strata::kernels::ref

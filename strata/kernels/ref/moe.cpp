@@ -48,10 +48,12 @@ void expert_ffn(const ExpertFfn& a) {
   const int64_t top_k = a.id.extent(1), width = a.out.extent(2);
   for (int row = 0; row < *a.n_rows; ++row) {
     for (int64_t j = 0; j < top_k; ++j) {
-      const ExpertBlob& blob = a.blobs[a.id.row(row)[j]];
+      const int e = a.id.row(row)[j];
       Weight gate = a.shape.gate, up = a.shape.up, down = a.shape.down;
-      gate.data = blob.gate, up.data = blob.up, down.data = blob.down;
-      gate.scale = &blob.gate_scale, up.scale = &blob.up_scale, down.scale = &blob.down_scale;
+      gate.data = a.parts.row(e)[0], up.data = a.parts.row(e)[1], down.data = a.parts.row(e)[2];
+      if (a.shape.gate_scale) gate.scale = a.shape.gate_scale + e;
+      if (a.shape.up_scale) up.scale = a.shape.up_scale + e;
+      if (a.shape.down_scale) down.scale = a.shape.down_scale + e;
       swiglu_row(gate, up, down, a.x.row(row), a.out.row(row) + j * width);
     }
   }

@@ -28,6 +28,7 @@ const OpTable& ref_ops() {
       .sample_rows = op<SampleRows, ref::sample_rows>(),
       .shared_ffn = op<SharedFfn, ref::shared_ffn>(),
       .tail_commit = op<TailCommit, ref::tail_commit>(),
+      .zero = op<Zero, ref::zero>(),
   };
   return kTable;
 }

@@ -9,8 +9,9 @@
 #include <random>
 #include <string>
 
+#include "strata/quant/bits.h"
 #include "strata/quant/decode.h"
-#include "strata/quant/golden_vectors.h"
+#include "tests/support/quant_vectors.h"
 
 namespace strata::quant {
 namespace {
@@ -30,7 +31,7 @@ std::vector<float> golden_activation(int n, int r) {
 }
 
 TEST(Canonical, EqualsTheIndependentRationalArithmetic) {
-  const GoldenVectors golden;
+  const testing::QuantVectors golden;
   std::ifstream file(STRATA_SOURCE_DIR "/tests/golden/quant/canonical.txt");
   std::string type_name;
   int n = 0;
@@ -43,10 +44,10 @@ TEST(Canonical, EqualsTheIndependentRationalArithmetic) {
     const std::vector<float> x = golden_activation(n, r);
     float result = 0;
     if (type_name == "F32") {
-      result = dot_float(golden.values("Q4_K.values", n).data(), x.data(), n);
+      result = dot_float(golden.values("Q4_K").data(), x.data(), n);
     } else {
       const Type type = find_type(type_name)->type;
-      const auto blocks = golden.find(type_name + ".blocks");
+      const auto blocks = golden.blocks(type_name);
       result =
           dot_canonical(type, blocks.data(), n, quantize_row(x.data(), n, activation_block(type)));
     }

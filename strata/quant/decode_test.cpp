@@ -9,13 +9,10 @@
 #include <vector>
 
 #include "strata/base/error.h"
-#include "strata/quant/codebooks.h"
-#include "strata/quant/golden_vectors.h"
+#include "tests/support/quant_vectors.h"
 
 namespace strata::quant {
 namespace {
-
-constexpr size_t kGoldenValues = 2048;  // of each type
 
 std::vector<uint32_t> bits_of(const std::vector<float>& values) {
   std::vector<uint32_t> out;
@@ -24,18 +21,18 @@ std::vector<uint32_t> bits_of(const std::vector<float>& values) {
 }
 
 TEST(Decode, EveryQuantisedTypeEqualsTheGoldenValuesBitForBit) {
-  const GoldenVectors golden;
+  const testing::QuantVectors golden;
   int n_types = 0;
   for (const TypeTraits& t : all_types()) {
     if (t.type_class != TypeClass::kQuantised) continue;
     ++n_types;
-    const std::string name(t.name);
-    SCOPED_TRACE(name);
-    const auto blocks = golden.find(name + ".blocks");
-    ASSERT_GE(blocks.size(), row_bytes(t.type, kGoldenValues));
-    std::vector<float> out(kGoldenValues);
-    decode(t.type, blocks.data(), out);
-    EXPECT_EQ(bits_of(out), bits_of(golden.values(name + ".values", kGoldenValues)));
+    SCOPED_TRACE(t.name);
+    const std::vector<float> values = golden.values(t.name);
+    ASSERT_EQ(values.size(), testing::QuantVectors::kValues);
+    ASSERT_EQ(golden.blocks(t.name).size(), row_bytes(t.type, values.size()));
+    std::vector<float> out(values.size());
+    decode(t.type, golden.blocks(t.name).data(), out);
+    EXPECT_EQ(bits_of(out), bits_of(values));
   }
   EXPECT_EQ(n_types, 23);
 }

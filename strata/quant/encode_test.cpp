@@ -79,19 +79,19 @@ double rms_share(Type type) {
     case Type::kF32:
       return 0;
     case Type::kF16:
-      return 3e-4;
+      return 2.5e-4;
     case Type::kBF16:
-      return 2.2e-3;
+      return 1.9e-3;
     case Type::kQ8_0:
-      return 6e-3;
+      return 6.3e-3;
     case Type::kQ4_0:
-      return 0.10;
+      return 0.0993;
     case Type::kIQ4_NL:
-      return 0.09;
+      return 0.094;
     case Type::kQ6_K:
-      return 0.025;
+      return 0.0213;
     case Type::kQ4_K:
-      return 0.085;
+      return 0.0894;
     default:
       return -1;
   }

@@ -11,6 +11,7 @@
 namespace strata::quant {
 
 // The tensor types of a GGUF file that strata knows. The value is the id the file stores.
+// NOLINTBEGIN(readability-identifier-naming): the formats are known by these names
 enum class Type : uint32_t {
   kF32 = 0,
   kF16 = 1,
@@ -44,6 +45,7 @@ enum class Type : uint32_t {
   kQ1_0 = 41,
   kQ2_0 = 42,
 };
+// NOLINTEND(readability-identifier-naming)
 
 // How a type lies in memory and how it is used.
 //   kPlain      F64 and the integers: stored and sized, never a weight

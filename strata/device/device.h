@@ -35,8 +35,8 @@ struct Pinning {
   Bytes limit = 0;  // 0: unknown or none
 };
 
-// One place with memory and streams. allocate, free and the queries may be called from any thread;
-// streams and events say for themselves.
+// One place with memory and streams. Allocations may be made and destroyed and the queries called
+// from any thread, on sim from one; streams and events say for themselves.
 class Device {
  public:
   virtual ~Device();

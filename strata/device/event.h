@@ -9,7 +9,8 @@ class Device;
 
 // A point in a stream's work: Stream::record puts it there, Stream::wait orders other work after
 // it, device::wait waits for it on the host. Made by Device::make_event, which it must not outlive;
-// queued work must not name it when it is destroyed.
+// queued work must not name it when it is destroyed. Recorded again before it is done: on the same
+// stream only.
 class Event {
  public:
   virtual ~Event() = default;

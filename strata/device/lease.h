@@ -6,7 +6,8 @@
 namespace strata::device {
 
 // A claim on something (a pinned expert, a staging slot) that ends when this is destroyed. Two
-// words and a function instead of a std::function: handing one to a stream uses no heap.
+// words and a function instead of a std::function: handing one to a stream uses no heap. The
+// function may run inside a call of a stream, so it uses none.
 class Lease {
  public:
   using Release = void (*)(void* owner, uint64_t key) noexcept;

@@ -1,16 +1,98 @@
 #include "strata/device/registry.h"
 
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <utility>
+
 #include "strata/base/format.h"
 #include "strata/device/host/host_device.h"
+#include "strata/device/sim/sim_device.h"
 
 namespace strata::device {
+namespace {
+
+// A "sim" without a size: a card that many people have.
+constexpr Bytes kUsualCard = Bytes{8} << 30;
+
+// What the devices of one list share.
+struct Machine {
+  const DeviceOptions& options;
+  std::shared_ptr<SimOrder> sims;  // owned by its sims; here while the list is read
+};
+using Make = std::unique_ptr<Device> (*)(Machine& machine, DeviceId id, std::string_view argument);
+
+std::optional<Bytes> parse_bytes(std::string_view text) {
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+  int shift = 0;
+  for (const auto& [unit, bits] : kUnits) {
+    if (!text.ends_with(unit)) continue;
+    shift = bits;
+    text.remove_suffix(unit.size());
+    break;
+  }
+  Bytes n = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
+  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
+  if (n == 0 || n > std::numeric_limits<Bytes>::max() >> shift) return {};
+  return n << shift;
+}
+
+std::unique_ptr<Device> make_sim(Machine& machine, DeviceId id, std::string_view argument) {
+  const std::optional<Bytes> bytes = argument.empty() ? kUsualCard : parse_bytes(argument);
+  if (!bytes) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("sim:{}: not a size such as 8GiB, 512MiB or 4096", argument));
+  }
+  if (machine.sims == nullptr) machine.sims = make_sim_order(machine.options.seed);
+  return make_sim_device(id, *bytes, machine.sims, machine.options);
+}
+
+std::unique_ptr<Device> not_built(Machine&, DeviceId, std::string_view) {
+  throw Error(ErrorCode::kUnsupported, "this build has no such devices");
+}
+
+// Sorted. The host is not here: it always is there, once.
+constexpr std::pair<std::string_view, Make> kKinds[] = {
+    {"cuda", not_built},
+    {"hip", not_built},
+    {"sim", make_sim},
+};
+
+std::unique_ptr<Device> make_device(Machine& machine, DeviceId id, std::string_view spec) {
+  const size_t colon = spec.find(':');
+  const std::string_view kind = spec.substr(0, colon);
+  const auto* const found = std::find_if(std::begin(kKinds), std::end(kKinds),
+                                         [&](const auto& each) { return each.first == kind; });
+  const bool empty_argument = colon != std::string_view::npos && colon + 1 == spec.size();
+  if (found == std::end(kKinds) || empty_argument) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("device '{}': not one of host, sim, sim:SIZE, cuda, hip", spec));
+  }
+  try {
+    return found->second(machine, id,
+                         colon == std::string_view::npos ? "" : spec.substr(colon + 1));
+  } catch (Error& e) {
+    e.with(format("device {}", spec));
+    throw;
+  }
+}
+
+}  // namespace
 
 std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
                                                   const DeviceOptions& options) {
+  Machine machine{.options = options, .sims = nullptr};
   std::vector<std::unique_ptr<Device>> devices;
   devices.push_back(make_host_device(options));
-  if (list != "host") {
-    throw Error(ErrorCode::kInvalidArgument, format("no such device: {}", list));
+  bool host_named = false;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find(',', at), list.size());
+    const std::string_view spec = list.substr(at, end - at);
+    at = end + 1;
+    if (spec == "host" && !std::exchange(host_named, true)) continue;
+    devices.push_back(make_device(machine, DeviceId(static_cast<int32_t>(devices.size())), spec));
   }
   return devices;
 }

@@ -12,9 +12,8 @@ namespace strata::device {
 // The devices of a list like "host" or "host,sim:8GiB,sim:24GiB". The host comes first, named or
 // not, so that the index is the id; the others have the backend and services of the options.
 //   host        the CPU
-//   sim         host memory posing as a card of any size; sim:SIZE with so much memory (8GiB,
-//   512MiB,
-//               4096). Sims of one list share one order of queued work.
+//   sim         host memory posing as a card of 8 GiB; sim:SIZE of another size (24GiB, 512MiB,
+//               4096). The sims of one list are cards of one machine.
 // Errors: kInvalidArgument for a word that is none of these, kUnsupported for a kind that this
 //   build does not have.
 std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,

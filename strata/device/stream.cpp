@@ -1,6 +1,9 @@
 #include "strata/device/stream.h"
 
+#include <chrono>
+
 #include "strata/base/check.h"
+#include "strata/base/format.h"
 #include "strata/device/device.h"
 
 namespace strata::device {
@@ -9,6 +12,17 @@ Stream::Stream(Device& device, std::string name) : device_(device), name_(std::m
 Stream::~Stream() = default;
 
 ThreadPool& Stream::pool() const { return device_.pool(); }
+
+void Stream::wait_on_host(const Event& event) {
+  // Work that has not come after this long will not come.
+  constexpr std::chrono::seconds kLimit{60};
+  const auto deadline = Deadline::within(kLimit, event.device().waits().clock());
+  if (device::wait(event, {.who = "stream order", .what = "work of another device"}, deadline)) {
+    return;
+  }
+  throw Error(ErrorCode::kDevice, format("stream {}: an event of device {} did not come in {} s",
+                                         name_, event.device().id().value, kLimit.count()));
+}
 
 void Stream::launch(const Cost& cost, Call call, const void* body, size_t bytes) {
   counters_.launches.add(1);
@@ -24,9 +38,12 @@ Try<Done> Stream::copy(const MemView& to, const MemView& from) {
     return Fault{
         .code = ErrorCode::kUnsupported, .call = "copy of pageable memory", .device = device_.id()};
   }
-  counters_.copies.add(1);
-  counters_.copied_bytes.add(to.bytes);
-  return do_copy(to, from);
+  Try<Done> result = do_copy(to, from);
+  if (fault(result) == nullptr) {
+    counters_.copies.add(1);
+    counters_.copied_bytes.add(to.bytes);
+  }
+  return result;
 }
 
 void Stream::record(Event& event) {

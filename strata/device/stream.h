@@ -97,6 +97,9 @@ class Stream {
  protected:
   Stream(Device& device, std::string name);
 
+  // Order after an event that this device cannot wait for itself. Errors: kDevice if it is late.
+  void wait_on_host(const Event& event);
+
  private:
   void launch(const Cost& cost, Call call, const void* body, size_t bytes);
 

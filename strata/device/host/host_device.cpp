@@ -3,7 +3,7 @@
 #include <new>
 #include <string>
 
-#include "strata/base/check.h"
+#include "strata/base/os/memory.h"
 #include "strata/device/host/host_stream.h"
 
 namespace strata::device {
@@ -25,7 +25,10 @@ class HostDevice final : public Device {
   explicit HostDevice(const DeviceOptions& options)
       : Device(kHostId, Kind::kHost, "host", options) {}
 
-  Capacity capacity() const override { return {}; }
+  Capacity capacity() const override {
+    const os::MemoryBudget budget = os::memory_budget();
+    return {.total = budget.total, .free = budget.available};
+  }
   Pinning pinning() const override { return {}; }
 
   std::unique_ptr<Stream> make_stream(std::string name) override {

@@ -1,17 +1,11 @@
 #include "strata/device/host/host_stream.h"
 
-#include <chrono>
-
 #include "strata/base/check.h"
-#include "strata/base/format.h"
 #include "strata/device/device.h"
 #include "strata/device/recording.h"
 
 namespace strata::device {
 namespace {
-
-// Work of a card that has not come after this long will not come.
-constexpr std::chrono::seconds kForeignWait{60};
 
 class HostStream final : public Stream {
  public:
@@ -34,15 +28,8 @@ class HostStream final : public Stream {
 
   void do_record(Event&) override {}
 
-  void do_wait(const Event& event) override {
-    // Only a card's event can be open; the host can keep the order in no other way than to wait.
-    WaitRegistry& waits = event.device().waits();
-    const auto deadline = Deadline::within(kForeignWait, waits.clock());
-    if (device::wait(event, {.who = "host stream", .what = "work of a card"}, deadline)) return;
-    throw Error(ErrorCode::kDevice,
-                format("stream {}: an event of device {} did not come in {} s", name(),
-                       event.device().id().value, kForeignWait.count()));
-  }
+  // Only a card's event can be open; the host can keep the order in no other way than to wait.
+  void do_wait(const Event& event) override { wait_on_host(event); }
 
   Try<Done> do_begin_capture() override {
     recording_.clear();

@@ -1,0 +1,60 @@
+#include "strata/device/registry.h"
+
+#include <gtest/gtest.h>
+
+namespace strata::device {
+namespace {
+
+TEST(Registry, TheHostIsFirstAndIdsCountOn) {
+  for (const char* list :
+       {"host,sim:24GiB,sim:512MiB", "sim:24GiB,host,sim:512MiB", "sim:24GiB,sim:512MiB"}) {
+    const auto devices = make_devices(list, {.backend = Backend::kRef});
+    ASSERT_EQ(devices.size(), 3U);
+    for (int i = 0; i < 3; ++i) {
+      EXPECT_EQ(devices[static_cast<size_t>(i)]->id(), DeviceId(i));
+      EXPECT_EQ(devices[static_cast<size_t>(i)]->backend(), Backend::kRef);
+    }
+    EXPECT_EQ(devices[0]->kind(), Kind::kHost);
+    EXPECT_EQ(devices[1]->kind(), Kind::kSim);
+    EXPECT_EQ(devices[1]->capacity().total, Bytes{24} << 30);
+    EXPECT_EQ(devices[2]->capacity().total, Bytes{512} << 20);
+    EXPECT_EQ(devices[2]->name(), "sim 2 (512 MiB)");
+  }
+  EXPECT_EQ(make_devices("host", {}).size(), 1U);
+  EXPECT_EQ(make_devices("sim", {})[1]->capacity().total, Bytes{8} << 30);
+  EXPECT_EQ(make_devices("sim:2KiB", {})[1]->capacity().total, 2048U);
+}
+
+TEST(Registry, NamesWhatItDoesNotKnow) {
+  for (const char* list :
+       {"", "cpu", "host,", "host,host", "sim:", "sim:0", "sim:-1", "sim:8GB", "sim:GiB",
+        "sim:99999999999999999999", "sim:99999999999GiB", "sims", ",host"}) {
+    try {
+      make_devices(list, {});
+      ADD_FAILURE() << list;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument) << list << ": " << e.what();
+    }
+  }
+  try {
+    make_devices("host,cuda:0", {});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
+    EXPECT_STREQ(e.what(), "device cuda:0: this build has no such devices");
+  }
+}
+
+TEST(Registry, PoolAndWaitsAreTheCallersOrTheDevicesOwn) {
+  ThreadPool pool(2);
+  WaitRegistry waits;
+  const auto given = make_devices("sim", {.pool = &pool, .waits = &waits});
+  EXPECT_EQ(&given[0]->pool(), &pool);
+  EXPECT_EQ(&given[1]->waits(), &waits);
+  EXPECT_EQ(given[1]->make_stream("s")->pool().n_threads(), 2);
+  const auto own = make_devices("host", {});
+  EXPECT_EQ(own[0]->pool().n_threads(), 1);
+}
+
+}  // namespace
+}  // namespace strata::device

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "strata/device/event.h"
+#include "strata/device/memory.h"
+
+namespace strata::device {
+
+class SimStream;
+class SimOrder;
+
+// Counts how often it was recorded and how many of those records were reached.
+class SimEvent final : public Event {
+ public:
+  SimEvent(Device& device, SimOrder& order) : Event(device), order_(order) {}
+  ~SimEvent() override;
+  bool done() const override { return reached_ == recorded_; }
+
+ private:
+  friend class SimOrder;
+  friend class SimStream;
+  bool wait_until(Clock::TimePoint until, const Clock& clock) const override;
+
+  SimOrder& order_;
+  uint64_t recorded_ = 0, reached_ = 0;
+  const SimStream* stream_ = nullptr;  // of the last record
+  int n_queued_ = 0;                   // entries of queues that name this event
+};
+
+// Runs the queued work of the sims of one machine, one entry at a time, in some order that streams
+// and events allow; the seed picks which. An order is legal, so whatever it breaks was broken.
+class SimOrder {
+ public:
+  explicit SimOrder(uint64_t seed) : random_(seed) {}
+  SimOrder(const SimOrder&) = delete;
+  SimOrder& operator=(const SimOrder&) = delete;
+
+  void add(SimStream& stream) { streams_.push_back(&stream); }
+  void remove(SimStream& stream);
+
+  // Draws new preferences among the streams: each wait of the host meets a different world.
+  void shuffle();
+  // Runs one entry. False if there is none. Throws what the entry throws; it then counts as run.
+  bool run_one();
+
+  // Live allocations of all sims.
+  void add_memory(const MemView& view) { live_[view.data] = view.bytes; }
+  void remove_memory(const MemView& view) { live_.erase(view.data); }
+  bool is_live(const MemView& view) const;
+  // Aborts, naming the launch or copy, if queued work still names the memory: directly in a body or
+  // a copy. What a body reaches through tables in memory is not seen here, only poisoned.
+  void check_unused(const MemView& view) const;
+
+ private:
+  std::mt19937_64 random_;
+  std::vector<SimStream*> streams_;
+  std::map<const std::byte*, Bytes> live_;
+};
+
+}  // namespace strata::device

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <source_location>
+#include "strata/base/source_location.h"
 
 namespace strata {
 
-[[noreturn]] void check_failed(const char* condition, std::source_location where);
+[[noreturn]] void check_failed(const char* condition, SourceLocation where);
 
 }  // namespace strata
 
@@ -13,4 +13,4 @@ namespace strata {
 #define STRATA_CHECK(condition) \
   (static_cast<bool>(condition) \
        ? static_cast<void>(0)   \
-       : ::strata::check_failed(#condition, std::source_location::current()))
+       : ::strata::check_failed(#condition, ::strata::SourceLocation::current()))

@@ -33,7 +33,7 @@ int exit_code(ErrorCode code) {
   }
 }
 
-Error::Error(ErrorCode code, std::string message, std::source_location where)
+Error::Error(ErrorCode code, std::string message, SourceLocation where)
     : code_(code), message_(std::move(message)), text_(message_), where_(where) {}
 
 Error& Error::with(std::string context) {

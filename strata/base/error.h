@@ -1,10 +1,11 @@
 #pragma once
 
 #include <exception>
-#include <source_location>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "strata/base/source_location.h"
 
 namespace strata {
 
@@ -30,22 +31,21 @@ int exit_code(ErrorCode code);
 // The one exception type. what() reads "outermost context: ...: message".
 class Error : public std::exception {
  public:
-  Error(ErrorCode code, std::string message,
-        std::source_location where = std::source_location::current());
+  Error(ErrorCode code, std::string message, SourceLocation where = SourceLocation::current());
 
   // Adds the surrounding operation, e.g. "loading m.gguf". Call it while rethrowing.
   Error& with(std::string context);
 
   ErrorCode code() const { return code_; }
   const std::string& message() const { return message_; }
-  const std::source_location& where() const { return where_; }
+  const SourceLocation& where() const { return where_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
  private:
   ErrorCode code_;
   std::string message_;
   std::string text_;
-  std::source_location where_;
+  SourceLocation where_;
 };
 
 }  // namespace strata

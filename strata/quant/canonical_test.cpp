@@ -150,6 +150,18 @@ TEST(Canonical, QuantizeRoundsHalfToEven) {
   EXPECT_EQ(head, (std::vector<int8_t>{127, 0, 2, -2, 126, -127, 4, 0}));
 }
 
+// x is multiplied by 127 / amax. A division by the stored scale gives other codes: with amax 11,
+// 5.5 is 63.5000038 by the product and 63.4999962 by the quotient.
+TEST(Canonical, QuantizeMultipliesByTheInverse) {
+  std::vector<float> x(32, 0.0F);
+  for (const float amax : {9.0F, 11.0F, 13.0F}) {
+    x[7] = -amax;
+    x[8] = amax / 2;
+    EXPECT_EQ(quantize_row(x.data(), 32, 32).q[8], 64) << amax;
+    EXPECT_EQ(quantize_row(x.data(), 32, 32).scale[0], amax / 127.0F);
+  }
+}
+
 TEST(Canonical, BlocksAreScaledAlone) {
   std::vector<float> x(64, 1.0F);
   for (int j = 32; j < 64; ++j) x[j] = -4.0F;

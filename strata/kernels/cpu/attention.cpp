@@ -19,8 +19,9 @@ void store_row(CacheType type, std::byte* pool, int64_t at, const float* x, int 
 
 // Cells that one row may attend: what the selection can hold, or the whole context.
 int64_t max_cells(const QsaAttend& a) {
-  if (!a.blocks || a.pool.ratio == 0) return a.max_context;
-  return std::min<int64_t>(a.max_context, (a.blocks.extent(1) + 1) * a.pool.ratio);
+  if (a.budget == 0) return a.max_context;
+  // Also of a row that attends everything: it has at most `budget` complete blocks.
+  return std::min<int64_t>(a.max_context, (int64_t{a.budget} + 1) * a.pool.ratio);
 }
 
 // The key and value rows of the cells a query attends, in ascending order.
@@ -45,7 +46,7 @@ Cells<T> collect(const QsaAttend& a, int row, int kv_head, const T** keys, const
       values[cells.n++] = v + pool.cell(a.rows, slot, s, kv_head, pool.dv);
     }
   };
-  if (a.n_blocks && a.n_blocks[row] >= 0) {
+  if (a.budget > 0 && a.n_blocks[row] >= 0) {
     for (int b = 0; b < a.n_blocks[row]; ++b) {
       const int64_t first = static_cast<int64_t>(a.blocks.row(row)[b]) * pool.ratio;
       add(first, first + pool.ratio);

@@ -83,16 +83,17 @@ struct QsaSelect {
 // Softmax attention over the selected tokens, then the output gate:
 //   o_h = sum_s softmax_s(q_h . k_s / sqrt(dk)) v_s;  out = o * sigm(gate)
 // Selected: the blocks of QsaSelect and the tail of the open block; all tokens where n_blocks is -1
-// or not given. Query head h uses kv head h / (heads / kv_heads).
+// or budget 0. Query head h uses kv head h / (heads / kv_heads).
 // Shapes: q [max_rows, heads, dk]; gate [max_rows, heads * gate_stride] read at
 //         h * gate_stride + gate_offset; out [max_rows, heads * dv].
 struct QsaAttend {
   Rows rows;
   View<const float> q, gate;
   int heads = 0, gate_stride = 0, gate_offset = 0;
+  int budget = 0;  // blocks that a row attends at most; 0: dense
   int64_t max_context = 0;
   KvPool pool;
-  View<const int32_t> blocks, n_blocks;
+  View<const int32_t> blocks, n_blocks;  // of QsaSelect, where budget > 0
   View<float> out;
   View<std::byte> scratch;
 };

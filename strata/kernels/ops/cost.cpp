@@ -108,7 +108,7 @@ device::Cost cost_of(const QkNormRope& a) {
   return elementwise("qk_norm_rope", bytes(a.out), bytes(a.out));
 }
 device::Cost cost_of(const QsaAttend& a) {
-  const int64_t selected = a.blocks ? (a.blocks.extent(1) + 1) * a.pool.ratio : a.max_context;
+  const int64_t selected = a.budget > 0 ? (int64_t{a.budget} + 1) * a.pool.ratio : a.max_context;
   const Bytes cells =
       static_cast<Bytes>(a.rows.max_rows) * static_cast<Bytes>(std::min(selected, a.max_context));
   return {.op = "qsa_attend",

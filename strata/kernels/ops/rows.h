@@ -41,7 +41,8 @@ struct Weight {
   int32_t rows = 0, cols = 0;
   quant::Type type = quant::Type::kF32;
   Packing packing = Packing::kGguf;
-  explicit operator bool() const { return data != nullptr; }
+  // Whether there is such a matrix; its data may not be placed yet.
+  explicit operator bool() const { return rows > 0; }
   // F32, F16 and BF16 weights take f32 activations, the others int8 (docs/numerics.md).
   bool takes_floats() const { return quant::traits(type).type_class == quant::TypeClass::kFloat; }
 };

@@ -142,7 +142,7 @@ void qsa_attend(const QsaAttend& a) {
   for (int row = 0; row < *a.rows.n_rows; ++row) {
     const int64_t index = a.rows.index[row];
     selected.clear();
-    if (a.n_blocks && a.n_blocks[row] >= 0) {
+    if (a.budget > 0 && a.n_blocks[row] >= 0) {
       for (int b = 0; b < a.n_blocks[row]; ++b) {
         for (int j = 0; j < a.pool.ratio; ++j) {
           selected.push_back(static_cast<int64_t>(a.blocks.row(row)[b]) * a.pool.ratio + j);

@@ -1,0 +1,133 @@
+#include "strata/model/arch/qwen4exp_weights.h"
+
+#include <string>
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+
+namespace strata::model {
+namespace {
+
+void collect_site(const Qwen4ExpConfig& c, const std::string& prefix, bool inject, Weights& w,
+                  HcSite& site) {
+  w.vector(prefix + "norm.weight", c.wide(), &site.norm);
+  w.matrix(prefix + "down", c.low_rank, c.wide(), &site.down);
+  w.matrix(prefix + "up", c.wide(), c.low_rank, &site.up);
+  if (inject) w.matrix(prefix + "inject", c.streams, c.wide(), &site.inject);
+}
+
+void collect_delta_net(const Qwen4ExpConfig& c, const std::string& b, Weights& w,
+                       Qwen4ExpLayer& layer) {
+  w.matrix(b + "attn_qkv", c.gdn_channels(), c.width, &layer.qkv);
+  w.matrix(b + "attn_gate", c.gdn_inner(), c.width, &layer.z);
+  w.matrix(b + "ssm_beta", c.gdn_value_heads, c.width, &layer.beta);
+  w.matrix(b + "ssm_alpha", c.gdn_value_heads, c.width, &layer.alpha);
+  w.vector(b + "ssm_a", c.gdn_value_heads, &layer.a);
+  w.vector(b + "ssm_dt.bias", c.gdn_value_heads, &layer.dt);
+  w.vector(b + "ssm_conv1d.weight", int64_t{c.gdn_channels()} * c.gdn_taps, &layer.conv);
+  w.vector(b + "ssm_norm.weight", c.gdn_dv, &layer.delta_norm);
+  w.matrix(b + "ssm_out", c.width, c.gdn_inner(), &layer.delta_out);
+}
+
+void collect_attention(const Qwen4ExpConfig& c, const std::string& b, bool indexed, Weights& w,
+                       Qwen4ExpLayer& layer) {
+  // Each head has dk query rows, then dv gate rows.
+  w.matrix(b + "attn_q", int64_t{c.heads} * (c.dk + c.dv), c.width, &layer.q);
+  w.matrix(b + "attn_k", int64_t{c.kv_heads} * c.dk, c.width, &layer.k);
+  w.matrix(b + "attn_v", int64_t{c.kv_heads} * c.dv, c.width, &layer.v);
+  w.matrix(b + "attn_output", c.width, int64_t{c.heads} * c.dv, &layer.out);
+  w.vector(b + "attn_q_norm.weight", c.dk, &layer.q_norm);
+  w.vector(b + "attn_k_norm.weight", c.dk, &layer.k_norm);
+  if (!indexed) return;
+  w.matrix(b + "indexer.q_proj", int64_t{c.index_heads} * c.index_dim, c.width, &layer.index_q);
+  w.matrix(b + "indexer.k_proj", c.index_dim, c.width, &layer.index_k);
+  w.vector(b + "indexer.q_norm.weight", c.index_dim, &layer.index_q_norm);
+  w.vector(b + "indexer.k_norm.weight", c.index_dim, &layer.index_k_norm);
+}
+
+void collect_experts(const Qwen4ExpConfig& c, const std::string& b, Weights& w,
+                     Qwen4ExpLayer& layer) {
+  w.matrix(b + "ffn_gate_inp", c.n_experts, c.width, &layer.router);
+  w.matrix(b + "ffn_gate_inp_shexp", 1, c.width, &layer.shared_gate);
+  layer.parts.resize(static_cast<size_t>(c.n_experts));
+  kernels::ExpertShape& s = layer.experts;
+  if (w.has(b + "ffn_gate_up_exps.weight")) {
+    w.experts(b + "ffn_gate_up_exps", 2 * c.ff, 0, c.ff, c.width, 0, &s.gate, &s.gate_scale,
+              &layer.parts);
+    w.experts(b + "ffn_gate_up_exps", 2 * c.ff, c.ff, c.ff, c.width, 1, &s.up, &s.up_scale,
+              &layer.parts);
+  } else {
+    w.experts(b + "ffn_gate_exps", c.ff, 0, c.ff, c.width, 0, &s.gate, &s.gate_scale, &layer.parts);
+    w.experts(b + "ffn_up_exps", c.ff, 0, c.ff, c.width, 1, &s.up, &s.up_scale, &layer.parts);
+  }
+  w.experts(b + "ffn_down_exps", c.width, 0, c.width, c.ff, 2, &s.down, &s.down_scale,
+            &layer.parts);
+  w.matrix(b + "ffn_gate_shexp", c.shared_ff, c.width, &layer.shared_gate_proj);
+  w.matrix(b + "ffn_up_shexp", c.shared_ff, c.width, &layer.shared_up);
+  w.matrix(b + "ffn_down_shexp", c.width, c.shared_ff, &layer.shared_down);
+}
+
+void collect_ple(const Qwen4ExpConfig& c, const std::string& b, Weights& w, Qwen4ExpLayer& layer) {
+  w.matrix(b + "ple_key", c.wide(), c.width, &layer.ple_key);
+  w.matrix(b + "ple_value", c.width, c.width, &layer.ple_value);
+  w.vector(b + "ple_norm_key.weight", c.wide(), &layer.ple_norm_key);
+  w.vector(b + "ple_norm_query.weight", c.wide(), &layer.ple_norm_query);
+  w.vector(b + "ple_norm_conv.weight", c.wide(), &layer.ple_norm_conv);
+  w.vector(b + "ple_conv1d.weight", int64_t{c.wide()} * c.ple_taps, &layer.ple_conv);
+}
+
+void collect_table(const Qwen4ExpConfig& c, Weights& w, const gguf::Tensor& table,
+                   Qwen4ExpWeights& out) {
+  for (size_t h = 0; h < c.ple_sizes.size(); ++h) {
+    const uint64_t rows = static_cast<uint64_t>(table.n_rows());
+    if (c.ple_offsets[h] > rows || c.ple_sizes[h] > rows - c.ple_offsets[h]) {
+      throw Error(ErrorCode::kCorruptFile,
+                  format("n-gram head {} ends at row {} of {} in {}", h,
+                         c.ple_offsets[h] + c.ple_sizes[h], rows, table.name));
+    }
+  }
+  w.matrix("per_layer_token_embd", table.n_rows(), c.ple_width, &out.ple_table);
+}
+
+void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
+  const std::string b = format("blk.{}.nextn.", c.n_layers);
+  w.matrix(b + "eh_proj", c.width, 2 * int64_t{c.width}, &out.eh_proj);
+  w.vector(b + "enorm.weight", c.width, &out.enorm);
+  w.vector(b + "hnorm.weight", c.wide(), &out.hnorm);
+  collect_site(c, b + "hc_head_", false, w, out.draft_site);
+  if (w.has(b + "embed_tokens.weight")) {
+    w.matrix(b + "embed_tokens", c.n_vocab, c.width, &out.draft_embedding);
+  }
+  if (w.has(b + "shared_head_head.weight")) {
+    w.matrix(b + "shared_head_head", c.n_vocab, c.width, &out.draft_output);
+  }
+}
+
+}  // namespace
+
+void collect_weights(const Qwen4ExpConfig& c, bool draft, Weights& w, Qwen4ExpWeights& out) {
+  w.matrix("token_embd", c.n_vocab, c.width, &out.embedding);
+  if (w.has("output.weight")) w.matrix("output", c.n_vocab, c.width, &out.output);
+  collect_site(c, "output_hc_", false, w, out.final_site);
+  if (!c.ple_layers.empty()) {
+    collect_table(c, w, w.tensor("per_layer_token_embd.weight"), out);
+  }
+  const int n = c.n_layers + (draft ? c.n_draft_layers : 0);
+  out.layers.resize(static_cast<size_t>(n));
+  for (int l = 0; l < n; ++l) {
+    const std::string b = format("blk.{}.", l);
+    Qwen4ExpLayer& layer = out.layers[static_cast<size_t>(l)];
+    collect_site(c, b + "hc_attn_", true, w, layer.attention_site);
+    collect_site(c, b + "hc_ffn_", true, w, layer.ffn_site);
+    if (c.recurrent[static_cast<size_t>(l)]) {
+      collect_delta_net(c, b, w, layer);
+    } else {
+      collect_attention(c, b, c.ratio[static_cast<size_t>(l)] > 0, w, layer);
+    }
+    collect_experts(c, b, w, layer);
+    if (c.is_ple_layer(l)) collect_ple(c, b, w, layer);
+  }
+  if (n > c.n_layers) collect_draft(c, w, out);
+}
+
+}  // namespace strata::model

@@ -1,0 +1,42 @@
+#include "strata/model/model.h"
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/model/arch/registry.h"
+
+namespace strata::model {
+
+void Model::begin_step() { inputs_->begin(); }
+
+void Model::add(SessionState& session, std::span<const int32_t> ids) {
+  const size_t first = static_cast<size_t>(session.n_committed());
+  session.begin(ids);
+  const int ratio = std::max(index_ratio(), 1);
+  positions_.clear();
+  block_positions_.clear();
+  for (size_t i = first; i < first + ids.size(); ++i) {
+    const int64_t index = static_cast<int64_t>(i);
+    positions_.push_back(session.position(index));
+    block_positions_.push_back(session.position(index / ratio * ratio));
+  }
+  ple_rows_.clear();
+  if (inputs_->shape().ple_rows > 0) ngram_rows(session.ids(), first, ple_rows_);
+  inputs_->set_pages(session.slot(), session.pages());
+  inputs_->set_side(session.slot(), session.side());
+  inputs_->add({.slot = session.slot(),
+                .first_index = static_cast<int>(first),
+                .ids = ids,
+                .positions = positions_,
+                .block_positions = block_positions_,
+                .ple_rows = ple_rows_},
+               rope());
+}
+
+std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
+                                  device::Device& device, memory::Plan& plan) {
+  return find_architecture(file).open(file, options, device, plan);
+}
+
+ModelFacts read_facts(const gguf::Model& file) { return find_architecture(file).facts(file); }
+
+}  // namespace strata::model

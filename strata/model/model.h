@@ -1,0 +1,137 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "strata/device/device.h"
+#include "strata/device/stream.h"
+#include "strata/gguf/model.h"
+#include "strata/memory/ledger.h"
+#include "strata/memory/plan.h"
+#include "strata/model/state.h"
+#include "strata/model/step_inputs.h"
+
+namespace strata::model {
+
+// How a model is to run; resolved values, no "auto".
+struct ModelOptions {
+  int64_t max_context = 0;  // tokens a slot can hold, prompt and answer together
+  int slots = 1;
+  int chunk = 512;  // rows of a step
+  int max_out = 1;  // rows of a step whose logits are wanted
+  int window = 16;  // rows of which a part can be committed
+  kernels::CacheType cache = kernels::CacheType::kF16;
+  bool draft = false;                         // load the draft layer, if the file has one
+  std::optional<bool> draft_norm_per_stream;  // overrides the file
+  double yarn_factor = 0;                     // above 0: overrides the file; 1 = off
+  int64_t yarn_context = 0;
+};
+
+struct ModelInfo {
+  std::string architecture, name;
+  int n_layers = 0;  // of the trunk
+  int n_vocab = 0;
+  int width = 0, streams = 0;
+  int64_t trained_context = 0;
+  double yarn_factor = 1;
+  int64_t yarn_context = 0;
+  int n_experts = 0, top_k = 0;
+  bool has_draft = false;
+  Bytes bytes_per_token = 0;  // of weights that a token reads, without embedding rows and state
+};
+
+// What a forward computes on the way, for tests and `eval`. Called with the stream drained; views
+// live until the call returns.
+class LayerObserver {
+ public:
+  virtual ~LayerObserver() = default;
+  virtual void residual(int layer, View<const float> rows) = 0;  // [rows, streams, width]
+  virtual void experts(int layer, View<const int32_t> id, View<const float> weight) = 0;
+  // blocks [rows, budget], n_blocks [rows] as kernels::QsaSelect leaves them; ratio 0: dense.
+  virtual void selection(int layer, int ratio, View<const int32_t> blocks,
+                         View<const int32_t> n_blocks) = 0;
+};
+
+// A loaded model on one device: the trunk, its head and, if asked for, its draft layer. Steps are
+// laid out in inputs(), uploaded, and computed by forward and head; nothing here decides what to
+// compute. One engine thread.
+//
+// Life: open (shapes and plan lines), then the caller checks the plan, then load.
+class Model {
+ public:
+  virtual ~Model() = default;
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  virtual const ModelInfo& info() const = 0;
+  // Allocates every line and reads the weights. Errors: kResourceExhausted, kIo, kCorruptFile.
+  virtual void load(const std::function<void(Bytes, Bytes)>& progress) = 0;
+
+  StatePools& states() { return *states_; }
+  StatePools* draft_states() { return draft_states_.get(); }
+  StepInputs& inputs() { return *inputs_; }
+
+  // Adds the session's next tokens to the step that is being laid out, as pending.
+  void add(SessionState& session, std::span<const int32_t> ids);
+  // Clears the step, then brings pages and sides of these sessions up to date.
+  void begin_step();
+
+  // Computes the trunk for all rows of the step; residual() then holds the rows.
+  virtual void forward(device::Stream& stream) = 0;
+  // Logits of the step's outputs, from residual(). logits() [max_out, vocab].
+  virtual void head(device::Stream& stream) = 0;
+  // The draft layer on residual() and the step's ids (each row's next token), in place; then
+  // draft_head gives the logits of the outputs. Sessions are of draft_states().
+  virtual void draft(device::Stream& stream) = 0;
+  virtual void draft_head(device::Stream& stream) = 0;
+  // Makes the sessions' recurrent state that of the rows kept (StepInputs::set_kept), for
+  // sequences where that is neither none nor all. Before SessionState::commit.
+  virtual void commit(device::Stream& stream) = 0;
+
+  virtual View<float> residual() = 0;  // [max_rows, streams, width]
+  virtual View<float> logits() = 0;
+
+  void set_observer(LayerObserver* observer) { observer_ = observer; }
+
+ protected:
+  Model() = default;
+  // Rows of the n-gram table that the tokens ids[first..] read, [tokens, StepShape::ple_rows].
+  virtual void ngram_rows(std::span<const int32_t> ids, size_t first,
+                          std::vector<int64_t>& out) const = 0;
+  virtual const Rope& rope() const = 0;
+  virtual int index_ratio() const = 0;
+
+  std::unique_ptr<StatePools> states_, draft_states_;
+  std::unique_ptr<StepInputs> inputs_;
+  LayerObserver* observer_ = nullptr;
+
+ private:
+  std::vector<Rope::Position> positions_, block_positions_;
+  std::vector<int64_t> ple_rows_;
+};
+
+// Reads the configuration and lays out everything; adds its lines to the plan. file, device and
+// plan outlive the model.
+// Errors: kUnsupported (architecture, keys), kCorruptFile (tensors and keys that do not fit),
+// kInvalidArgument (options: context above what the model can, nonsense scaling).
+std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
+                                  device::Device& device, memory::Plan& plan);
+
+// What the options come to for this file, so that callers can choose defaults before opening:
+// trained context with scaling, and whether its attention weights are f32.
+struct ModelFacts {
+  std::string architecture;
+  int64_t trained_context = 0;
+  int64_t scaled_context = 0;  // trained_context times the file's own scaling
+  bool f32_attention = false;
+  bool has_draft = false;
+  bool draft_norm_per_stream = false;
+};
+ModelFacts read_facts(const gguf::Model& file);
+
+}  // namespace strata::model

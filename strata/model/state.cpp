@@ -1,0 +1,269 @@
+#include "strata/model/state.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "strata/base/carver.h"
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/kernels/op_table.h"
+
+namespace strata::model {
+namespace {
+
+kernels::Tail carve_tail(Carver& c, const StateSpec& spec, int depth, int width) {
+  if (depth == 0) return {};
+  return {.state = c.view<float>({spec.slots, 2, depth, width}),
+          .log = c.view<float>({spec.slots, spec.window, width})};
+}
+
+void drain(device::Stream& stream) {
+  if (!stream.drain({"session", "copy of state"},
+                     device::Deadline::within(std::chrono::minutes(1)))) {
+    throw Error(ErrorCode::kDevice, "the state of a session could not be read within a minute");
+  }
+}
+
+// 64-bit FNV-1a.
+void add_to_hash(uint64_t& hash, const std::byte* bytes, size_t n) {
+  for (size_t i = 0; i < n; ++i) {
+    hash = (hash ^ static_cast<uint64_t>(bytes[i])) * 0x100000001B3ull;
+  }
+}
+
+}  // namespace
+
+StatePools::StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan)
+    : spec_(spec), device_(device), layers_(spec.layers.size()) {
+  const DeviceId where = device.kind() == device::Kind::kHost ? device::kHostId : device.id();
+  Bytes cells = 0, recurrent = 0;
+  carve_cells(nullptr, &cells);
+  carve_recurrent(nullptr, &recurrent);
+  cell_line_ = plan.add({.owner = "state",
+                         .name = spec.name + " cells",
+                         .formula = format("{} slots x {} tokens, {}", spec.slots, spec.max_context,
+                                           spec.cache == kernels::CacheType::kF32 ? "f32" : "f16"),
+                         .where = where,
+                         .bytes = cells});
+  recurrent_line_ =
+      plan.add({.owner = "state",
+                .name = spec.name + " recurrent",
+                .formula = format("{} slots x 2 copies, window of {}", spec.slots, spec.window),
+                .where = where,
+                .bytes = recurrent});
+}
+
+void StatePools::carve_cells(std::byte* base, Bytes* bytes) {
+  Carver c(base);
+  const int64_t pages = int64_t{spec_.slots} * spec_.pages_per_slot();
+  const int64_t size = kernels::bytes_of(spec_.cache);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const LayerStateSpec& s = spec_.layers[l];
+    if (s.kv_heads == 0) continue;
+    const int64_t cells = pages * spec_.page_tokens;
+    kernels::KvPool& kv = layers_[l].kv;
+    kv = {.type = spec_.cache,
+          .page_tokens = spec_.page_tokens,
+          .kv_heads = s.kv_heads,
+          .dk = s.dk,
+          .dv = s.dv,
+          .index_dim = s.index_dim,
+          .ratio = s.ratio};
+    kv.k = c.take<std::byte>(cells * s.kv_heads * s.dk * size);
+    kv.v = c.take<std::byte>(cells * s.kv_heads * s.dv * size);
+    if (s.ratio > 0) kv.pooled = c.take<std::byte>(cells / s.ratio * s.index_dim * size);
+  }
+  *bytes = c.peak();
+}
+
+void StatePools::carve_recurrent(std::byte* base, Bytes* bytes) {
+  Carver c(base);
+  for (size_t l = 0; l < layers_.size(); ++l) {
+    const LayerStateSpec& s = spec_.layers[l];
+    LayerState& layer = layers_[l];
+    if (s.ratio > 1) layer.raw_keys = carve_tail(c, spec_, s.ratio - 1, s.index_dim);
+    if (s.value_heads > 0) {
+      layer.delta = {
+          .s = c.view<float>({spec_.slots, 2, int64_t{s.value_heads} * s.delta_dk, s.delta_dv}),
+          .log_g = c.view<float>({spec_.slots, spec_.window, s.value_heads}),
+          .log_k = c.view<float>({spec_.slots, spec_.window, int64_t{s.key_heads} * s.delta_dk}),
+          .log_d = c.view<float>({spec_.slots, spec_.window, int64_t{s.value_heads} * s.delta_dv})};
+    }
+    layer.conv = carve_tail(c, spec_, s.conv_depth, s.conv_width);
+    layer.ple = carve_tail(c, spec_, s.ple_depth, s.ple_width);
+  }
+  *bytes = c.peak();
+}
+
+void StatePools::allocate() {
+  const device::Mem mem =
+      device_.kind() == device::Kind::kHost ? device::Mem::kPageable : device::Mem::kDevice;
+  Bytes bytes = 0;
+  carve_cells(nullptr, &bytes);
+  cells_ = value(device_.allocate(cell_line_, bytes, mem));
+  carve_cells(cells_.data(), &bytes);
+  carve_recurrent(nullptr, &bytes);
+  recurrent_ = value(device_.allocate(recurrent_line_, bytes, mem));
+  carve_recurrent(recurrent_.data(), &bytes);
+  // Handed out from the back: low numbers first.
+  for (int slot = spec_.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
+  for (int page = spec_.slots * spec_.pages_per_slot() - 1; page >= 0; --page) {
+    free_pages_.push_back(page);
+  }
+}
+
+int StatePools::take_slot() {
+  if (free_slots_.empty()) return -1;
+  const int slot = free_slots_.back();
+  free_slots_.pop_back();
+  return slot;
+}
+void StatePools::give_slot(int slot) { free_slots_.push_back(slot); }
+
+std::vector<int32_t> StatePools::take_pages(int n) {
+  if (n > n_free_pages()) return {};
+  std::vector<int32_t> pages(free_pages_.rbegin(), free_pages_.rbegin() + n);
+  free_pages_.resize(free_pages_.size() - static_cast<size_t>(n));
+  return pages;
+}
+void StatePools::give_pages(std::span<const int32_t> pages) {
+  free_pages_.insert(free_pages_.end(), pages.rbegin(), pages.rend());
+}
+
+std::vector<View<float>> StatePools::recurrent(int slot, int side) const {
+  std::vector<View<float>> views;
+  const auto add_tail = [&](const kernels::Tail& tail) {
+    if (tail.state)
+      views.push_back(View<float>(tail.side(slot, side), {tail.depth(), tail.width()}));
+  };
+  for (const LayerState& layer : layers_) {
+    add_tail(layer.raw_keys);
+    if (layer.delta.s) {
+      views.push_back(View<float>(layer.delta.side(slot, side),
+                                  {layer.delta.s.extent(2), layer.delta.s.extent(3)}));
+    }
+    add_tail(layer.conv);
+    add_tail(layer.ple);
+  }
+  return views;
+}
+
+void StatePools::reset(device::Stream& stream, int slot) {
+  for (int side = 0; side < 2; ++side) {
+    for (const View<float>& view : recurrent(slot, side)) {
+      kernels::ops_for(stream).zero.run(stream, {.out = view});
+    }
+  }
+}
+
+SessionState::SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens)
+    : pools_(pools), max_tokens_(max_tokens) {
+  const int page = pools.spec().page_tokens;
+  const int n_pages = static_cast<int>((max_tokens + page - 1) / page);
+  if (pools.n_free_slots() == 0 || pools.n_free_pages() < n_pages) {
+    throw Error(ErrorCode::kResourceExhausted,
+                format("a session of {} tokens needs a slot and {} pages; {} slots and {} pages "
+                       "are free",
+                       max_tokens, n_pages, pools.n_free_slots(), pools.n_free_pages()));
+  }
+  slot_ = pools.take_slot();
+  pages_ = pools.take_pages(n_pages);
+  pools.reset(stream, slot_);
+}
+
+SessionState::~SessionState() {
+  pools_.give_pages(pages_);
+  pools_.give_slot(slot_);
+}
+
+void SessionState::begin(std::span<const int32_t> ids) {
+  STRATA_CHECK(n_pending() == 0);
+  if (static_cast<int64_t>(ids_.size() + ids.size()) > max_tokens_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("{} tokens do not fit into a session of {} that holds {}", ids.size(),
+                       max_tokens_, ids_.size()));
+  }
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+void SessionState::commit(int n_kept) {
+  STRATA_CHECK(n_kept >= 0 && n_kept <= n_pending());
+  n_committed_ += static_cast<size_t>(n_kept);
+  ids_.resize(n_committed_);
+  if (n_kept > 0) side_ = 1 - side_;
+}
+
+Rope::Position SessionState::position(int64_t index) const {
+  const int32_t p = static_cast<int32_t>(index);
+  return {p, p, p};
+}
+
+Checkpoint SessionState::checkpoint(device::Stream& stream) const {
+  STRATA_CHECK(n_pending() == 0);
+  drain(stream);
+  Checkpoint checkpoint{.n_committed = n_committed(), .ids = ids_};
+  for (const View<float>& view : pools_.recurrent(slot_, side_)) {
+    checkpoint.recurrent.emplace_back(view.data(), view.data() + view.size());
+  }
+  return checkpoint;
+}
+
+void SessionState::restore(device::Stream& stream, const Checkpoint& checkpoint) {
+  STRATA_CHECK(n_pending() == 0);
+  drain(stream);
+  const std::vector<View<float>> views = pools_.recurrent(slot_, side_);
+  STRATA_CHECK(views.size() == checkpoint.recurrent.size());
+  for (size_t i = 0; i < views.size(); ++i) {
+    std::copy(checkpoint.recurrent[i].begin(), checkpoint.recurrent[i].end(), views[i].data());
+  }
+  ids_ = checkpoint.ids;
+  n_committed_ = ids_.size();
+}
+
+uint64_t SessionState::hash(device::Stream& stream) const {
+  STRATA_CHECK(n_pending() == 0);
+  drain(stream);
+  uint64_t hash = 0xCBF29CE484222325ull;
+  add_to_hash(hash, reinterpret_cast<const std::byte*>(ids_.data()), ids_.size() * sizeof(int32_t));
+  const int64_t n = n_committed();
+  const auto add_tail = [&](const kernels::Tail& tail, int64_t rows) {
+    if (!tail.state) return;
+    const float* end = tail.side(slot_, side_) + tail.depth() * tail.width();
+    const int64_t values = std::min(rows, tail.depth()) * tail.width();
+    add_to_hash(hash, reinterpret_cast<const std::byte*>(end - values),
+                static_cast<size_t>(values) * sizeof(float));
+  };
+  for (int l = 0; l < pools_.n_layers(); ++l) {
+    const LayerState& layer = pools_.layer(l);
+    if (layer.delta.s) {
+      add_to_hash(
+          hash, reinterpret_cast<const std::byte*>(layer.delta.side(slot_, side_)),
+          static_cast<size_t>(layer.delta.s.extent(2) * layer.delta.s.extent(3)) * sizeof(float));
+    }
+    add_tail(layer.conv, layer.conv.state ? layer.conv.depth() : 0);
+    add_tail(layer.ple, layer.ple.state ? layer.ple.depth() : 0);
+    const kernels::KvPool& kv = layer.kv;
+    if (!kv.k) continue;
+    // Only the raw keys of the open block matter; older rows of the tail are history.
+    add_tail(layer.raw_keys, kv.ratio > 0 ? n % kv.ratio : 0);
+    const int64_t size = kernels::bytes_of(kv.type);
+    const auto page = [&](int64_t index) {
+      return static_cast<int64_t>(pages_[static_cast<size_t>(index / kv.page_tokens)]);
+    };
+    for (int64_t i = 0; i < n; ++i) {
+      for (int h = 0; h < kv.kv_heads; ++h) {
+        const int64_t cell = (page(i) * kv.kv_heads + h) * kv.page_tokens + i % kv.page_tokens;
+        add_to_hash(hash, kv.k + cell * kv.dk * size, static_cast<size_t>(kv.dk * size));
+        add_to_hash(hash, kv.v + cell * kv.dv * size, static_cast<size_t>(kv.dv * size));
+      }
+    }
+    for (int64_t b = 0; kv.pooled && b < n / kv.ratio; ++b) {
+      const int64_t cell = page(b * kv.ratio) * kv.blocks_per_page() + b % kv.blocks_per_page();
+      add_to_hash(hash, kv.pooled + cell * kv.index_dim * size,
+                  static_cast<size_t>(kv.index_dim * size));
+    }
+  }
+  return hash;
+}
+
+}  // namespace strata::model

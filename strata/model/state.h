@@ -1,0 +1,145 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "strata/device/device.h"
+#include "strata/kernels/ops/attention.h"
+#include "strata/kernels/ops/gdn.h"
+#include "strata/memory/plan.h"
+#include "strata/model/rope.h"
+
+namespace strata::model {
+
+// Sizes of the state of one layer. Fields that are 0 are not there.
+struct LayerStateSpec {
+  // Attention.
+  int kv_heads = 0, dk = 0, dv = 0, index_dim = 0, ratio = 0;
+  // Gated DeltaNet.
+  int key_heads = 0, value_heads = 0, delta_dk = 0, delta_dv = 0;
+  // Causal convolutions: of DeltaNet, and of the n-gram embedding.
+  int conv_depth = 0, conv_width = 0;
+  int ple_depth = 0, ple_width = 0;
+};
+
+struct StateSpec {
+  std::string name;  // in the plan: "trunk", "draft"
+  std::vector<LayerStateSpec> layers;
+  int slots = 1;
+  int64_t max_context = 0;  // tokens a slot can hold
+  int page_tokens = 64;
+  int window = 16;  // rows of which a part can be committed
+  kernels::CacheType cache = kernels::CacheType::kF16;
+
+  int pages_per_slot() const {
+    return static_cast<int>((max_context + page_tokens - 1) / page_tokens);
+  }
+};
+
+// Views of one layer's state in the pools; empty where the layer has none.
+struct LayerState {
+  kernels::KvPool kv;
+  kernels::Tail raw_keys;
+  kernels::DeltaState delta;
+  kernels::Tail conv;
+  kernels::Tail ple;
+};
+
+// The memory of all sessions: a slot of each recurrent state, twice (committed and next), and pages
+// of cells. Allocated once, before READY; slots and pages are handed out and come back.
+class StatePools {
+ public:
+  StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan);
+  void allocate();
+
+  const StateSpec& spec() const { return spec_; }
+  const LayerState& layer(int l) const { return layers_[static_cast<size_t>(l)]; }
+  int n_layers() const { return static_cast<int>(layers_.size()); }
+
+  // -1 if none is free.
+  int take_slot();
+  void give_slot(int slot);
+  int n_free_slots() const { return static_cast<int>(free_slots_.size()); }
+  // Empty if there are not that many.
+  std::vector<int32_t> take_pages(int n);
+  void give_pages(std::span<const int32_t> pages);
+  int n_free_pages() const { return static_cast<int>(free_pages_.size()); }
+
+  // Zeroes both copies of a slot's recurrent state.
+  void reset(device::Stream& stream, int slot);
+
+  // Every array of committed recurrent state of a slot, in a fixed order.
+  std::vector<View<float>> recurrent(int slot, int side) const;
+
+ private:
+  void carve_cells(std::byte* base, Bytes* bytes);
+  void carve_recurrent(std::byte* base, Bytes* bytes);
+
+  StateSpec spec_;
+  device::Device& device_;
+  PlanLineId cell_line_, recurrent_line_;
+  device::Allocation cells_, recurrent_;
+  std::vector<LayerState> layers_;
+  std::vector<int> free_slots_;
+  std::vector<int32_t> free_pages_;
+};
+
+// A copy of a session's recurrent state as of one token. The cells stay in the session's pages: it
+// can be restored while they have not been overwritten.
+struct Checkpoint {
+  int64_t n_committed = 0;
+  std::vector<int32_t> ids;
+  std::vector<std::vector<float>> recurrent;
+};
+
+// All state of one session: a handle on a slot and its pages, and the tokens they stand for.
+// Forward writes only behind n_committed (pending rows, the other side); commit publishes. Nothing
+// else changes it. One engine thread.
+class SessionState {
+ public:
+  // Takes a slot and pages for max_tokens; the slot's state is zeroed on the stream.
+  // Errors: kResourceExhausted.
+  SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens);
+  ~SessionState();
+  SessionState(const SessionState&) = delete;
+  SessionState& operator=(const SessionState&) = delete;
+
+  int slot() const { return slot_; }
+  int side() const { return side_; }
+  std::span<const int32_t> pages() const { return pages_; }
+  int64_t max_tokens() const { return max_tokens_; }
+
+  // Committed tokens, and all of them with the pending ones.
+  int64_t n_committed() const { return n_committed_; }
+  std::span<const int32_t> ids() const { return ids_; }
+  int n_pending() const { return static_cast<int>(ids_.size() - n_committed_); }
+
+  // Before a forward: these tokens are computed. Errors: kInvalidArgument beyond max_tokens.
+  void begin(std::span<const int32_t> ids);
+  // After it: the first n_kept pending tokens count. The caller has replayed the recurrent state
+  // where 0 < n_kept < n_pending(). 0: the step never happened.
+  void commit(int n_kept);
+
+  // Text positions; images will shift them.
+  Rope::Position position(int64_t index) const;
+
+  // Waits for the stream. Only while nothing is pending.
+  Checkpoint checkpoint(device::Stream& stream) const;
+  void restore(device::Stream& stream, const Checkpoint& checkpoint);
+  // Of the committed state: equal after any history that gave the same tokens.
+  uint64_t hash(device::Stream& stream) const;
+
+ private:
+  StatePools& pools_;
+  int slot_ = -1;
+  int side_ = 0;
+  int64_t max_tokens_ = 0;
+  std::vector<int32_t> pages_;
+  std::vector<int32_t> ids_;
+  size_t n_committed_ = 0;
+};
+
+}  // namespace strata::model

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "strata/device/device.h"
+#include "strata/device/stream.h"
+#include "strata/kernels/ops/rows.h"
+#include "strata/memory/plan.h"
+#include "strata/model/rope.h"
+
+namespace strata::model {
+
+// The largest step: the shape class that buffers and graphs are made for.
+struct StepShape {
+  int max_rows = 0;  // tokens of all sequences
+  int max_seqs = 0;  // sequences
+  int max_out = 0;   // rows whose logits are wanted
+  int slots = 0;
+  int pages_per_slot = 0;
+  int streams = 0;   // of the residual
+  int pairs = 0;     // of the rotary embedding
+  int ple_rows = 0;  // table rows a token reads; 0: none
+};
+
+// The new tokens of one slot in a step.
+struct Sequence {
+  int slot = 0;
+  int first_index = 0;  // of the first token within the session
+  std::span<const int32_t> ids;
+  std::span<const Rope::Position> positions;        // one a token
+  std::span<const Rope::Position> block_positions;  // of the first token of each token's block
+  std::span<const int64_t> ple_rows;                // [ids, StepShape::ple_rows]
+};
+
+// What changes from step to step, written on the host and copied to the device in one piece, where
+// kernels::Rows points at it. begin, add.., finish, then upload; the host copy must stay as it is
+// until the copy has run.
+class StepInputs {
+ public:
+  StepInputs(const StepShape& shape, device::Device& device, memory::Plan& plan);
+  void allocate();
+
+  void begin();
+  void add(const Sequence& sequence, const Rope& rope);
+  // The rows (of all sequences together) whose logits the head computes.
+  void set_outputs(std::span<const int32_t> rows);
+  void set_pages(int slot, std::span<const int32_t> pages);
+  void set_side(int slot, int side);
+  // For a commit: rows kept of each sequence, -1 = all or none (then no replay is needed).
+  void set_kept(int sequence, int kept);
+  void upload(device::Stream& stream);
+
+  int n_rows() const { return n_rows_; }
+  int n_seqs() const { return n_seqs_; }
+  int n_out() const { return n_out_; }
+  const StepShape& shape() const { return shape_; }
+
+  // Views of device memory.
+  const kernels::Rows& rows() const { return rows_; }
+  const int32_t* out_index() const { return device_.out_index; }
+  const int32_t* n_out_rows() const { return device_.counts + 2; }
+  const int32_t* n_stream_rows() const { return device_.counts + 3; }  // rows times streams
+  const int32_t* kept() const { return device_.kept; }
+  const int64_t* ple_rows() const { return device_.ple_rows; }
+
+ private:
+  struct Arrays {
+    int32_t* counts;  // rows, sequences, outputs, rows times streams
+    int32_t *id, *slot, *index, *seq_slot, *seq_first, *seq_rows, *side, *pages, *out_index, *kept;
+    float *rope, *rope_block;
+    int64_t* ple_rows;
+  };
+  Arrays carve(std::byte* base, Bytes* bytes) const;
+
+  StepShape shape_;
+  device::Device& device_ref_;
+  PlanLineId host_line_, device_line_;
+  device::Allocation host_memory_, device_memory_;
+  Arrays host_{}, device_{};
+  kernels::Rows rows_;
+  int n_rows_ = 0, n_seqs_ = 0, n_out_ = 0;
+};
+
+}  // namespace strata::model

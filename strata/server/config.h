@@ -1,0 +1,46 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "strata/wire/messages.h"
+
+namespace strata::server {
+
+// Everything the server can be told, filled in by the command line, constant afterwards.
+struct Config {
+  std::string host = "127.0.0.1";  // a name or a literal address; [] around IPv6 allowed
+  uint16_t port = 8080;            // 0: any free one
+  // Any of these opens the API. None: no key is asked for, and only loopback may be bound.
+  // An empty key is refused.
+  std::vector<std::string> api_keys;
+  // Names under which browsers reach this server besides localhost and `host` ("box.lan").
+  // Looked at only without keys.
+  std::vector<std::string> allowed_hosts;
+  // Origins of other web pages that may use the API ("https://chat.example"), or "*".
+  std::vector<std::string> cors_origins;
+
+  std::string model_name;           // as /v1/models and every answer report it
+  wire::Sampling default_sampling;  // for what a request leaves out
+
+  // A stream that is silent this long gets a comment, so that no client gives up on a long prompt.
+  std::chrono::milliseconds keepalive{3'000};
+
+  size_t max_header_bytes = 32 << 10;
+  size_t max_body_bytes = 16 << 20;
+  size_t max_bodies_bytes = 256 << 20;  // of all requests that are being received or parsed
+  size_t max_unsent_bytes = 1 << 20;    // of a stream whose client does not read; then it is cut
+  int max_connections = 512;
+  int n_workers = 2;  // threads that parse, render and tokenize
+
+  std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request
+  std::chrono::milliseconds body_timeout{60'000};    // for all of it
+  std::chrono::milliseconds idle_timeout{75'000};    // between requests
+  std::chrono::milliseconds write_timeout{30'000};   // without a byte taken by the client
+  std::chrono::milliseconds drain_limit{4'000};      // for running requests after SIGTERM
+};
+
+}  // namespace strata::server

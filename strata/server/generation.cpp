@@ -1,0 +1,175 @@
+#include "strata/server/generation.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "strata/base/format.h"
+#include "strata/server/error_reply.h"
+#include "strata/server/sse.h"
+#include "strata/text/detokenizer.h"
+
+namespace strata::server {
+namespace {
+
+std::string_view finish_reason(wire::Reason reason) {
+  return reason == wire::Reason::kLength ? "length" : "stop";
+}
+
+// One answer under way. Owners: the engine's callbacks until the terminal event, and the exchange
+// until it is over. Everything runs on the transport's thread.
+class Running : public std::enable_shared_from_this<Running> {
+ public:
+  Running(std::shared_ptr<Exchange> exchange, const Services& services, Generation generation)
+      : exchange_(std::move(exchange)),
+        services_(services),
+        generation_(std::move(generation)),
+        reasoning_(generation_.in_reasoning) {}
+
+  void start() {
+    if (exchange_->gone()) return;
+    if (generation_.stream)
+      exchange_->begin_stream({sse_headers(), sse_comment("working"), services_.config.keepalive});
+    const auto self = shared_from_this();
+    exchange_->on_gone([self](Gone why) { self->on_gone(why); });
+    supervise::EngineClient::Callbacks callbacks;
+    callbacks.on_event = [self](wire::Event&& event) {
+      self->exchange_->post([self, shared = std::make_shared<wire::Event>(std::move(event))] {
+        self->on_event(*shared);
+      });
+    };
+    if (!generation_.stream)
+      callbacks.on_restart = [self] { self->exchange_->post([self] { self->begin_again(); }); };
+    request_ = services_.engine.submit(std::move(generation_.submit), std::move(callbacks));
+  }
+
+ private:
+  void begin_again() {
+    utf8_ = text::Utf8Stream();
+    reasoning_ = ReasoningSplit(generation_.in_reasoning);
+    whole_ = {};
+  }
+
+  void on_gone(Gone why) {
+    services_.engine.cancel(request_);
+    if (why == Gone::kShutdown && !over_)
+      fail(Error(ErrorCode::kResourceExhausted, "the server is shutting down"));
+    over_ = true;
+  }
+
+  void on_event(wire::Event& event) {
+    if (over_) return;
+    if (const auto* tokens = std::get_if<wire::Tokens>(&event)) {
+      add(utf8_.append(tokens->bytes));
+    } else if (const auto* end = std::get_if<wire::Finished>(&event)) {
+      finish(*end);
+    } else if (const auto* failed = std::get_if<wire::Failed>(&event)) {
+      fail(Error(failed->code, failed->message));
+    }
+  }
+
+  void add(const std::string& text) {
+    ReasoningSplit::Part part;
+    if (generation_.split_reasoning)
+      part = reasoning_.append(text);
+    else
+      part.content = text;
+    deliver(part);
+  }
+
+  void deliver(const ReasoningSplit::Part& part) {
+    if (part.content.empty() && part.reasoning.empty()) return;
+    if (generation_.stream) {
+      open();
+      exchange_->write(sse_event(generation_.shape->piece(part)));
+    } else {
+      whole_.content += part.content;
+      whole_.reasoning += part.reasoning;
+    }
+  }
+
+  void open() {
+    if (std::exchange(opened_, true)) return;
+    const std::string opening = generation_.shape->opening();
+    if (!opening.empty()) exchange_->write(sse_event(opening));
+  }
+
+  void finish(const wire::Finished& end) {
+    add(utf8_.finish());
+    if (generation_.split_reasoning) deliver(reasoning_.finish());
+    exchange_->note(
+        format("prompt={} cached={} completion={} queue_ms={:.0f} prompt_ms={:.0f} "
+               "decode_ms={:.0f} {}",
+               end.usage.prompt_tokens, end.usage.cached_tokens, end.usage.completion_tokens,
+               end.timings.queue_ms, end.timings.prompt_ms, end.timings.decode_ms,
+               finish_reason(end.reason)));
+    over_ = true;
+    if (generation_.stream) {
+      open();
+      exchange_->write(sse_event(generation_.shape->closing(finish_reason(end.reason))));
+      if (generation_.include_usage) exchange_->write(sse_event(generation_.shape->usage(end)));
+      exchange_->write(sse_event("[DONE]"));
+      exchange_->end_stream();
+    } else {
+      whole_.finish_reason = finish_reason(end.reason);
+      whole_.end = end;
+      exchange_->reply(
+          {200, {{"Content-Type", "application/json"}}, generation_.shape->whole(whole_)});
+    }
+  }
+
+  void fail(const Error& error) {
+    over_ = true;
+    const Response response = error_response(error, exchange_->request().id);
+    exchange_->note(format("error: {}", error.what()));
+    if (!exchange_->stream_started()) return exchange_->reply(response);
+    exchange_->write(sse_event(response.body));
+    exchange_->write(sse_event("[DONE]"));
+    exchange_->end_stream();
+  }
+
+  const std::shared_ptr<Exchange> exchange_;
+  const Services& services_;
+  Generation generation_;
+  text::Utf8Stream utf8_;
+  ReasoningSplit reasoning_;
+  AnswerShape::Whole whole_;
+  wire::RequestId request_ = wire::kNoRequest;
+  bool opened_ = false;
+  bool over_ = false;
+};
+
+}  // namespace
+
+int32_t answer_tokens(int64_t n_prompt, std::optional<int32_t> asked,
+                      const supervise::Status& status) {
+  const wire::Limits& limits = status.limits;
+  if (limits.n_context == 0) {
+    if (status.state == supervise::State::kFailed)
+      throw RequestError(
+          ErrorCode::kResourceExhausted,
+          format("the engine has failed: {}", status.reasons.empty() ? "" : status.reasons.front()),
+          "", "engine_failed");
+    throw RequestError(ErrorCode::kResourceExhausted,
+                       format("the model is still being loaded ({})", status.phase), "",
+                       "model_loading");
+  }
+  const int64_t available =
+      n_prompt > limits.max_prompt_tokens ? 0 : std::max<int64_t>(limits.n_context - n_prompt, 0);
+  const int64_t wanted = asked.value_or(1);
+  if (wanted > available)
+    throw RequestError(
+        ErrorCode::kInvalidArgument,
+        format("the prompt has {} tokens, {} are asked for the answer, {} are available for it "
+               "in a context of {}",
+               n_prompt, wanted, available, limits.n_context),
+        "", "context_length_exceeded");
+  return static_cast<int32_t>(asked.value_or(static_cast<int32_t>(available)));
+}
+
+void start_generation(const std::shared_ptr<Exchange>& exchange, const Services& services,
+                      Generation generation) {
+  std::make_shared<Running>(exchange, services, std::move(generation))->start();
+}
+
+}  // namespace strata::server

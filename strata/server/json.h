@@ -1,0 +1,28 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+
+#include "strata/text/value.h"
+
+namespace strata::server {
+
+using Json = nlohmann::json;
+
+// Lists and objects inside each other.
+inline constexpr int kMaxJsonDepth = 64;
+
+// Strict: UTF-8 without byte order mark, no duplicate keys, nothing behind the value, numbers that
+// a double or a 64-bit integer can hold, at most kMaxJsonDepth levels. Time and stack do not depend
+// on the depth of hostile input.
+// Errors: kInvalidArgument (RequestError) that says where, or names the path.
+Json parse_json(std::string_view text);
+
+// Compact; bytes that are not UTF-8 become U+FFFD.
+std::string dump(const Json& value);
+
+// What a template reads. All text counts as content: it makes no special tokens.
+text::Value to_value(const Json& value);
+
+}  // namespace strata::server

@@ -1,0 +1,203 @@
+#include "strata/server/routes.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "strata/base/format.h"
+#include "strata/server/page.h"
+#include "strata/server/testing/test_server.h"
+
+namespace strata::server {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using testing::RawClient;
+using testing::Reply;
+using testing::test_config;
+using testing::TestServer;
+
+TEST(Routes, ErrorsHaveTheShapeThatClientsRead) {
+  TestServer server;
+  const Reply reply = server.ask("GET", "/nothing");
+  EXPECT_EQ(reply.status, 404);
+  const json error = json::parse(reply.body)["error"];
+  EXPECT_EQ(error["type"], "not_found_error");
+  EXPECT_EQ(error["code"], "not_found");
+  EXPECT_TRUE(error["param"].is_null());
+  EXPECT_THAT(error["message"].get<std::string>(), HasSubstr("/nothing"));
+  EXPECT_FALSE(reply.header("x-request-id").empty());
+}
+
+TEST(Routes, WrongMethodsNameTheRightOnes) {
+  TestServer server;
+  const Reply get = server.ask("GET", "/v1/chat/completions");
+  EXPECT_EQ(get.status, 405);
+  EXPECT_EQ(get.header("allow"), "POST, OPTIONS");
+  for (const char* method : {"POST", "PUT", "DELETE", "PATCH", "BREW"})
+    EXPECT_EQ(server.ask(method, "/v1/models", "{}").status, 405) << method;
+  EXPECT_EQ(server.ask("PUT", "/", "{}").status, 405);
+}
+
+// The written list of what is answered without a key: the health and the page.
+TEST(Routes, F137_EveryPathWithAndWithoutKey) {
+  Config config = test_config();
+  config.api_keys = {"secret"};
+  TestServer server(config);
+  const std::string good = "Authorization: Bearer secret\r\n";
+  for (const char* path : {"/", "/app.js", "/style.css", "/health"}) {
+    EXPECT_EQ(server.ask("GET", path).status, 200) << path;
+    EXPECT_EQ(server.ask("GET", path, "", "Authorization: Bearer wrong\r\n").status, 200) << path;
+  }
+  for (const char* path : {"/v1/models", "//v1/models", "/v1/models/", "/V1/models",
+                           "/%2e/v1/models", "/v1/chat/completions", "/v1/completions", "/tokenize",
+                           "/detokenize", "/nothing", "/health/", "/index.html"}) {
+    for (const char* method : {"GET", "HEAD", "POST", "PUT", "DELETE"}) {
+      EXPECT_EQ(server.ask(method, path).status, 401) << method << path;
+      EXPECT_EQ(server.ask(method, path, "", "X-Api-Key: Secret\r\n").status, 401) << path;
+      EXPECT_NE(server.ask(method, path, "", good).status, 401) << method << path;
+    }
+  }
+  for (const char* path : {"//v1/models", "/v1/models/", "/V1/models", "/%2e/v1/models"})
+    EXPECT_EQ(server.ask("GET", path, "", good).status, 404) << path;
+  EXPECT_EQ(server.ask("GET", "/v1/models", "", "authorization: bearer secret \r\n").status, 200);
+  EXPECT_EQ(server.ask("GET", "/v1/models", "", "X-API-Key: secret\r\n").status, 200);
+}
+
+TEST(Routes, F138_BrowsersFromElsewhere) {
+  TestServer server;
+  EXPECT_EQ(server.ask("POST", "/tokenize", "{\"content\":\"a\"}", "Origin: null\r\n").status, 403);
+  EXPECT_EQ(server
+                .ask("POST", "/tokenize", "{\"content\":\"a\"}",
+                     "Origin: https://evil.example\r\nContent-Type: text/plain\r\n")
+                .status,
+            403);
+  EXPECT_EQ(server.ask("OPTIONS", "/tokenize", "", "Origin: https://evil.example\r\n").status, 403);
+  EXPECT_EQ(
+      server.ask("POST", "/tokenize", "{\"content\":\"a\"}", "Content-Type: text/plain\r\n").status,
+      415);
+  RawClient rebound(server.port());
+  rebound.send("GET /v1/models HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+  EXPECT_EQ(rebound.reply().status, 403);
+  RawClient absolute(server.port());
+  absolute.send("GET http://evil.example/v1/models HTTP/1.1\r\nHost: localhost\r\n\r\n");
+  EXPECT_EQ(absolute.reply().status, 403);
+}
+
+TEST(Routes, ListedOriginsMayReadAnswersAndErrors) {
+  Config config = test_config();
+  config.cors_origins = {"https://chat.example"};
+  config.api_keys = {"secret"};
+  TestServer server(config);
+  const std::string origin = "Origin: https://chat.example\r\n";
+  const Reply preflight = server.ask("OPTIONS", "/v1/chat/completions", "", origin);
+  EXPECT_EQ(preflight.status, 204);
+  EXPECT_EQ(preflight.header("access-control-allow-origin"), "https://chat.example");
+  const Reply answer =
+      server.ask("GET", "/v1/models", "", origin + "Authorization: Bearer secret\r\n");
+  EXPECT_EQ(answer.header("access-control-allow-origin"), "https://chat.example");
+}
+
+TEST(Routes, F139_OnlyEmbeddedFilesAreServed) {
+  TestServer server;
+  for (const char* path : {"/../../etc/hostname", "/%2e%2e%2f%2e%2e%2fetc/hostname",
+                           "/..%5c..%5cetc", "/static/..;/", "/./app.js", "/app.js/", "/app.js%00",
+                           "//etc/hostname", "/C:/windows/win.ini", "/APP.JS", "/page/app.js"})
+    EXPECT_EQ(server.ask("GET", path).status, 404) << path;
+  RawClient client(server.port());
+  client.send(std::string("GET /a\0b HTTP/1.1\r\nHost: localhost\r\n\r\n", 42));
+  EXPECT_EQ(client.reply().status, 400);
+  EXPECT_EQ(server.ask("GET", "etc/hostname").status, 400);
+  EXPECT_EQ(server.ask("GET", "/app.js?v=1").status, 200);
+}
+
+TEST(Routes, ThePageIsCompleteAndLocked) {
+  TestServer server;
+  const Reply page = server.ask("GET", "/");
+  EXPECT_EQ(page.status, 200);
+  EXPECT_EQ(page.header("content-type"), "text/html; charset=utf-8");
+  EXPECT_THAT(page.header("content-security-policy"), HasSubstr("default-src 'none'"));
+  EXPECT_THAT(page.body, HasSubstr("<title>strata</title>"));
+  EXPECT_EQ(page_files().size(), 3u);
+  for (const PageFile& file : page_files()) {
+    EXPECT_EQ(server.ask("GET", file.path).body, file.bytes);
+    // It works without the internet, and text never becomes HTML.
+    EXPECT_EQ(file.bytes.find("//cdn"), std::string_view::npos);
+    EXPECT_EQ(file.bytes.find("https://"), std::string_view::npos);
+    EXPECT_EQ(file.bytes.find("innerHTML"), std::string_view::npos);
+  }
+}
+
+TEST(Routes, HealthTellsTheStateOfTheEngine) {
+  TestServer server;
+  supervise::Status status = server.engine.status();
+  EXPECT_EQ(json::parse(server.ask("GET", "/health").body)["status"], "ready");
+  status.state = supervise::State::kDegraded;
+  status.reasons = {"graphs: tripped"};
+  server.engine.set_status(status);
+  Reply reply = server.ask("GET", "/health");
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(json::parse(reply.body)["reasons"][0], "graphs: tripped");
+  status.state = supervise::State::kRestarting;
+  // F-121: whatever bytes a path holds, the JSON stays valid.
+  status.reasons = {"killed while reading \"\xFFmodel \xE3\x80\x80.gguf\""};
+  server.engine.set_status(status);
+  reply = server.ask("GET", "/health");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(json::parse(reply.body)["status"], "restarting");
+}
+
+TEST(Routes, ModelsReportTheRealName) {
+  TestServer server;
+  const json body = json::parse(server.ask("GET", "/v1/models").body);
+  EXPECT_EQ(body["object"], "list");
+  EXPECT_EQ(body["data"][0]["id"], "tiny");
+  EXPECT_EQ(body["data"][0]["context_length"], 512);
+}
+
+TEST(Routes, TokenizeAndDetokenize) {
+  TestServer server;
+  server.frontend.add_bos = true;
+  EXPECT_EQ(server.post("/tokenize", "{\"content\":\"hi\"}").body,
+            "{\"count\":2,\"tokens\":[104,105]}");
+  EXPECT_EQ(server.post("/tokenize", "{\"content\":\"h\",\"add_special\":true}").body,
+            "{\"count\":2,\"tokens\":[256,104]}");
+  EXPECT_EQ(server.post("/detokenize", "{\"tokens\":[104,105]}").body, "{\"content\":\"hi\"}");
+  EXPECT_EQ(server.post("/detokenize", "{\"tokens\":[195]}").body,
+            "{\"content\":\"\xEF\xBF\xBD\"}");
+  for (const char* body : {"{}", "{\"content\":5}", "{\"content\":\"a\",\"add_special\":1}", "[]",
+                           "{\"content\":null}"})
+    EXPECT_EQ(server.post("/tokenize", body).status, 400) << body;
+  for (const char* body :
+       {"{}", "{\"tokens\":5}", "{\"tokens\":[\"a\"]}", "{\"tokens\":[-1]}", "{\"tokens\":[1.5]}",
+        "{\"tokens\":[258]}", "{\"tokens\":[99999999999999999999]}"}) {
+    const Reply reply = server.post("/detokenize", body);
+    EXPECT_EQ(reply.status, 400) << body;
+    EXPECT_THAT(reply.body, HasSubstr("\"param\":\"tokens")) << body;
+  }
+}
+
+TEST(Routes, F135_DeepBodiesAreRefusedOnEveryEndpoint) {
+  TestServer server;
+  const std::string deep = "{\"x\":" + std::string(100'000, '[');
+  for (const char* path : {"/tokenize", "/detokenize", "/v1/chat/completions", "/v1/completions"}) {
+    const Reply reply = server.post(path, deep);
+    EXPECT_EQ(reply.status, 400) << path;
+    EXPECT_THAT(reply.body, HasSubstr("nested too deep")) << path;
+  }
+  // The same inside a string of arguments.
+  const Reply reply = server.post(
+      "/v1/chat/completions",
+      "{\"messages\":[{\"role\":\"assistant\",\"tool_calls\":[{\"function\":{\"name\":\"f\","
+      "\"arguments\":\"" +
+          std::string(100'000, '[') + "\"}}]}]}");
+  EXPECT_EQ(reply.status, 400);
+  EXPECT_THAT(reply.body, HasSubstr("nested too deep"));
+  EXPECT_EQ(server.ask("GET", "/health").status, 200);
+}
+
+}  // namespace
+}  // namespace strata::server

@@ -1,0 +1,32 @@
+#include "strata/server/usage_json.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+
+namespace strata::server {
+
+Json usage_json(const wire::Usage& usage) {
+  return {{"prompt_tokens", usage.prompt_tokens},
+          {"completion_tokens", usage.completion_tokens},
+          {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+}
+
+Json timings_json(const wire::Finished& end) {
+  const auto rate = [](int n, double ms) { return ms > 0 && n > 0 ? n * 1000.0 / ms : 0.0; };
+  const int n_read = end.usage.prompt_tokens - end.usage.cached_tokens;
+  // The first token comes with the end of the prompt.
+  const int n_decoded = end.usage.completion_tokens - 1;
+  return {{"queue_ms", end.timings.queue_ms},
+          {"prompt_ms", end.timings.prompt_ms},
+          {"decode_ms", end.timings.decode_ms},
+          {"prompt_tokens_per_s", rate(n_read, end.timings.prompt_ms)},
+          {"decode_tokens_per_s", rate(n_decoded, end.timings.decode_ms)}};
+}
+
+int64_t unix_time() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
+
+}  // namespace strata::server

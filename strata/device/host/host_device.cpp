@@ -38,7 +38,8 @@ class HostDevice final : public Device {
 
  private:
   Try<std::byte*> do_allocate(Bytes bytes, Mem) override {
-    void* data = bytes <= SIZE_MAX / 2
+    // What is more than the machine has would be granted and then page: that is no memory.
+    void* data = total_ == 0 || bytes <= total_
                      ? ::operator new(static_cast<size_t>(bytes), kAlign, std::nothrow)
                      : nullptr;
     if (data != nullptr) return static_cast<std::byte*>(data);
@@ -49,6 +50,8 @@ class HostDevice final : public Device {
                  .free = capacity().free};
   }
   void do_free(const MemView& view) noexcept override { ::operator delete(view.data, kAlign); }
+
+  const Bytes total_ = os::memory_budget().total;  // 0: unknown
 };
 
 }  // namespace

@@ -42,7 +42,7 @@ void Cursor::expect(uint64_t n, uint64_t min_bytes, std::string_view what) const
   if (n <= remaining() / min_bytes) return;
   fail(
       format("{} {} at byte {} need at least {} bytes each, but the file has only {} bytes more "
-             "({} in all)",
+             "({} in all): it is cut off or damaged",
              n, what, position_, min_bytes, remaining(), source_.size()));
 }
 

@@ -71,8 +71,9 @@ TEST(Gguf, F001_TruncatedFileIsRefused) {
       {3, {"not a GGUF file"}},
       {7, {"version", "needs 4 bytes", "(7 in all)"}},
       {20, {"number of keys", "(20 in all)"}},
-      {find_field(fields, "qwen4exp.nextn_hnorm_per_stream type").at + 2,
-       {"key 41 (qwen4exp.nextn_hnorm_per_stream)", "needs 4 bytes", "ends after 2"}},
+      {1000, {"145 tensors", "at least 33 bytes each", "(1000 in all)", "cut off"}},
+      {find_field(fields, "tokenizer.ggml.eos_token_id type").at + 2,
+       {"key 47 (tokenizer.ggml.eos_token_id)", "needs 4 bytes", "ends after 2"}},
       {in_table, {"(blk.2.ssm_norm.weight)", "needs 4 bytes", "ends after 0"}},
       {model.shards()[0].header_bytes, {"token_embd.weight", "3645472"}},
       {expert.offset + expert.n_bytes / 2,
@@ -296,6 +297,19 @@ TEST(Gguf, F007_LargeClaimsOfASparseFileTakeNoMemory) {
   check("l.u64 count", 1ull << 32);
   check("l.strings count", 1ull << 31);
   check("tensor 0 length", 1u << 20);
+}
+
+// The mutations that the fuzzer starts from.
+TEST(Gguf, F007_SeedsOfTheFuzzerEndInAModelOrAnError) {
+  size_t n_seeds = 0;
+  for (const auto& entry :
+       std::filesystem::directory_iterator(STRATA_SOURCE_DIR "/tests/fuzz/corpus/gguf")) {
+    const std::string name = entry.path().filename().string();
+    const auto error = error_of([&] { open_bytes(strata::testing::read_file(entry.path())); });
+    EXPECT_EQ(!error, name.starts_with("valid")) << name;
+    ++n_seeds;
+  }
+  EXPECT_GE(n_seeds, 40u);
 }
 
 TEST(Gguf, F008_OtherFilesAreRecognised) {

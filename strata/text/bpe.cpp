@@ -35,6 +35,8 @@ uint64_t heap_entry(uint32_t rank, int32_t left) {
 int32_t find_part(const Vocab& vocab, size_t rank, std::string_view merge, std::string_view part) {
   const std::optional<int32_t> id = vocab.find(part);
   if (!id) bad_merge(rank, merge, format("names no token: \"{}\"", part));
+  // Else ordinary text could become a special token.
+  if (vocab.is_special(*id)) bad_merge(rank, merge, format("has the special token {}", *id));
   return *id;
 }
 

@@ -108,6 +108,23 @@ TEST(Bpe, equals_the_slow_definition) {
   }
 }
 
+// Found by fuzzing: text that says "ab" must not become a control token.
+TEST(Bpe, merges_of_special_tokens_are_refused) {
+  for (const TokenType type : {TokenType::kControl, TokenType::kUserDefined}) {
+    VocabData data = byte_vocab();
+    add_merge(data, "a", "b");
+    data.types.back() = static_cast<int32_t>(type);
+    const Vocab vocab(data);
+    try {
+      const Bpe bpe(vocab, data.merges);
+      FAIL();
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ErrorCode::kCorruptFile);
+      EXPECT_THAT(error.what(), HasSubstr("merge 0 (\"a b\") has the special token 256"));
+    }
+  }
+}
+
 TEST(Bpe, bad_merges_are_refused) {
   const auto expect_bad = [](const std::string& merge, const std::string& what) {
     VocabData data = byte_vocab();

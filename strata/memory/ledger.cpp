@@ -5,7 +5,7 @@
 
 namespace strata::memory {
 
-Ledger::Ledger(const Plan& plan) : plan_(plan), used_(plan.lines().size()) {}
+Ledger::Ledger(const Plan& plan) : plan_(plan) {}
 
 void Ledger::seal() {
   const std::lock_guard lock(mutex_);
@@ -14,6 +14,7 @@ void Ledger::seal() {
 
 bool Ledger::admit(DeviceId where, PlanLineId line, Bytes bytes) {
   const std::lock_guard lock(mutex_);
+  used_.resize(plan_.lines().size());  // the plan grows until the weights are read
   if (line.value < 0 || static_cast<size_t>(line.value) >= used_.size()) {
     refused_ = format("{} B without a line of the plan", bytes);
     return false;
@@ -39,7 +40,12 @@ void Ledger::released(DeviceId, PlanLineId line, Bytes bytes) {
 
 Bytes Ledger::used(PlanLineId line) const {
   const std::lock_guard lock(mutex_);
-  return used_[static_cast<size_t>(line.value)];
+  return used_of(line);
+}
+
+Bytes Ledger::used_of(PlanLineId line) const {
+  const size_t i = static_cast<size_t>(line.value);
+  return i < used_.size() ? used_[i] : 0;
 }
 
 std::string Ledger::table() const {
@@ -47,7 +53,7 @@ std::string Ledger::table() const {
   std::string text;
   for (const Line& line : plan_.lines()) {
     text += format("  {:<12} {:<24} planned {:>11}  used {:>11}\n", line.owner, line.name,
-                   bytes_text(line.bytes), bytes_text(used_[static_cast<size_t>(line.id.value)]));
+                   bytes_text(line.bytes), bytes_text(used_of(line.id)));
   }
   if (!refused_.empty()) text += format("  refused: {}\n", refused_);
   return text;

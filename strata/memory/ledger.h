@@ -26,6 +26,8 @@ class Ledger final : public device::AllocationGate {
   std::string table() const;
 
  private:
+  Bytes used_of(PlanLineId line) const;
+
   const Plan& plan_;
   mutable std::mutex mutex_;
   std::vector<Bytes> used_;

@@ -18,7 +18,9 @@ struct SampleParams {
 };
 
 struct TokenCount {
-  int32_t id, n;
+  int32_t id = 0;
+  int32_t n = 0;         // times in the answer: presence and frequency
+  int32_t repeated = 0;  // 1: in the window of the repetition penalty
 };
 struct TokenBias {
   int32_t id;
@@ -29,7 +31,7 @@ struct TokenBias {
 // filter the candidates, then argmax of logit / T + Gumbel noise keyed by (seed, position, id), so
 // that the choice does not depend on what else is computed. Of equals the lower id wins.
 // Repetition divides a positive logit of a seen token and multiplies a negative one; frequency
-// counts, presence does not.
+// counts, presence does not. An id stands once among the counts of a row.
 // Shapes: logits [max_rows, vocab], overwritten; params [max_rows]; chosen [max_rows], -1 where no
 //         logit is finite.
 struct SampleRows {

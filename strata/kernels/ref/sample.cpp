@@ -28,8 +28,8 @@ void apply_penalties(const SampleRows& a, const SampleParams& p, float* x) {
   for (int32_t i = p.first_count; i < p.first_count + p.n_counts; ++i) {
     const TokenCount count = a.counts[i];
     float& v = x[count.id];
-    v = v > 0 ? v / p.repetition : v * p.repetition;
-    v = v - p.presence - p.frequency * static_cast<float>(count.n);
+    if (count.repeated != 0) v = v > 0 ? v / p.repetition : v * p.repetition;
+    if (count.n > 0) v = v - p.presence - p.frequency * static_cast<float>(count.n);
   }
 }
 

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "strata/engine/request.h"
+#include "strata/engine/sampler.h"
+#include "strata/engine/step.h"
+#include "strata/model/instance.h"
+#include "strata/text/tokenizer.h"
+#include "strata/wire/messages.h"
+
+namespace strata::engine {
+
+struct EngineHooks {
+  // All events of a step, on the engine's thread; must not wait.
+  std::function<void(std::span<const wire::Addressed>)> emit;
+  // True while the receiver is behind: the engine pauses rather than pile up. May be empty.
+  std::function<bool()> receiver_full;
+};
+
+// Owns all sessions and runs them on one thread: takes requests and cancellations, chooses the rows
+// of a step, computes, samples, tells. Used in-process and behind the wire alike.
+//
+// commands and pulse() may come from any thread; prepare, run and step belong to the engine's.
+class Engine {
+ public:
+  // instance is opened and not loaded; all outlive the engine.
+  Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks);
+  ~Engine();
+
+  // Loads the weights, runs one step as a rehearsal and seals the ledger.
+  void prepare(const std::function<void(Bytes, Bytes)>& progress);
+  wire::Ready ready() const;
+
+  void command(wire::RequestId id, wire::Command&& command);
+
+  // Until a Shutdown: waits for commands and steps. Errors: kDeviceLost; other failures end the
+  // requests that they concern.
+  void run();
+  // One step, if there is something to do.
+  bool step();
+
+  wire::Pulse pulse() const;
+
+ private:
+  using Incoming = std::pair<wire::RequestId, wire::Command>;
+
+  void take_commands();
+  void take(wire::RequestId id, wire::Command&& command);
+  void drop_cancelled();
+  void admit();
+  bool admit(Request& request);
+  StepPlan plan_step() const;
+  void compute(StepPlan&& plan);
+  void retry_or_fail(StepPlan&& plan, const std::exception_ptr& why);
+  void accept(const StepPlan& parts, const StepResult& result);
+  void accept_token(Request& request, int32_t id);
+  void finish(Request& request, wire::Reason reason);
+  void fail(Request& request, ErrorCode code, std::string message, bool retry);
+  void say(const Request& request, wire::Event&& event);
+  void end(Request& request, wire::Event&& event);
+  void flush();
+  void rehearse();
+
+  model::Instance& instance_;
+  const text::Tokenizer& tokenizer_;
+  EngineHooks hooks_;
+  Sampler sampler_;
+  StepRunner runner_;
+  std::mt19937_64 seeds_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  std::vector<Incoming> incoming_;  // guarded by mutex_
+  bool stopping_ = false;           // the engine thread's
+
+  std::deque<std::unique_ptr<Request>> waiting_;
+  std::vector<std::unique_ptr<Request>> running_;  // by admission
+  std::vector<wire::Addressed> events_;
+
+  // For pulse().
+  std::atomic<int64_t> step_since_ns_{0};
+  std::atomic<int32_t> step_rows_{0}, n_running_{0}, n_waiting_{0};
+  std::atomic<uint64_t> n_prompt_tokens_{0}, n_answer_tokens_{0}, n_steps_{0}, n_failed_steps_{0};
+};
+
+}  // namespace strata::engine

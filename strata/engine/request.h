@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "strata/engine/stop_matcher.h"
+#include "strata/model/state.h"
+#include "strata/wire/messages.h"
+
+namespace strata::engine {
+
+using Clock = std::chrono::steady_clock;
+
+// A request from its arrival to its end. Owned by the engine's thread.
+struct Request {
+  Request(wire::RequestId request_id, wire::Submit&& what, uint64_t drawn_seed)
+      : id(request_id),
+        submit(std::move(what)),
+        seed(submit.sampling.seed.value_or(drawn_seed)),
+        matcher(submit.stops),
+        arrived(Clock::now()) {}
+
+  wire::RequestId id;
+  wire::Submit submit;
+  uint64_t seed;
+  StopMatcher matcher;
+  std::unique_ptr<model::SessionState> session;  // from admission on
+  size_t n_read = 0;                             // prompt tokens that are committed
+  std::vector<int32_t> answer;                   // sampled ids
+  bool cancelled = false;
+
+  Clock::time_point arrived;
+  std::optional<Clock::time_point> started, first_token;
+
+  bool decoding() const { return !answer.empty(); }
+  // Tokens that wait to be computed: the rest of the prompt, or the token sampled last.
+  size_t n_waiting() const { return decoding() ? 1 : submit.ids.size() - n_read; }
+};
+
+}  // namespace strata::engine

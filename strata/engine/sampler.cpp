@@ -1,0 +1,158 @@
+#include "strata/engine/sampler.h"
+
+#include <algorithm>
+
+#include "strata/base/carver.h"
+#include "strata/base/format.h"
+#include "strata/kernels/op_table.h"
+
+namespace strata::engine {
+namespace {
+
+constexpr int64_t kMaxBiasesARow = 1024;  // the front allows fewer
+
+}  // namespace
+
+Sampler::Arrays Sampler::carve(std::byte* base, Bytes* bytes) const {
+  Carver c(base);
+  // In this order, so that one copy takes what a step uses of the first three.
+  const Arrays arrays{.params = c.take<kernels::SampleParams>(max_rows_),
+                      .chosen = c.take<int32_t>(max_rows_),
+                      .biases = c.take<kernels::TokenBias>(max_biases_),
+                      .counts = c.take<kernels::TokenCount>(max_counts_)};
+  *bytes = c.peak();
+  return arrays;
+}
+
+Sampler::Sampler(int max_rows, int64_t max_context, device::Device& device, memory::Plan& plan)
+    : max_rows_(max_rows),
+      max_counts_(max_rows * max_context),
+      max_biases_(max_rows * kMaxBiasesARow),
+      device_(device) {
+  Bytes bytes = 0;
+  carve(nullptr, &bytes);
+  const std::string formula = format("{} rows of {} tokens", max_rows, max_context);
+  host_line_ = plan.add({.owner = "engine",
+                         .name = "sampler tables (host)",
+                         .formula = formula,
+                         .where = device::kHostId,
+                         .bytes = bytes});
+  device_line_ =
+      plan.add({.owner = "engine",
+                .name = "sampler tables",
+                .formula = formula,
+                .where = device.kind() == device::Kind::kHost ? device::kHostId : device.id(),
+                .bytes = bytes});
+}
+
+void Sampler::allocate() {
+  const bool host = device_.kind() == device::Kind::kHost;
+  Bytes bytes = 0;
+  carve(nullptr, &bytes);
+  host_memory_ = value(
+      device_.allocate(host_line_, bytes, host ? device::Mem::kPageable : device::Mem::kPinned));
+  device_memory_ = value(
+      device_.allocate(device_line_, bytes, host ? device::Mem::kPageable : device::Mem::kDevice));
+  host_ = carve(host_memory_.data(), &bytes);
+  on_device_ = carve(device_memory_.data(), &bytes);
+}
+
+void Sampler::begin() { n_rows_ = 0, n_counts_ = 0, n_biases_ = 0; }
+
+void Sampler::add_counts(const Request& request, kernels::SampleParams& params) {
+  const wire::Sampling& s = request.submit.sampling;
+  const bool answers = s.presence_penalty != 0 || s.frequency_penalty != 0;
+  const bool repeats = s.repetition_penalty != 1 && s.repetition_window != 0;
+  if (!answers && !repeats) return;
+  const auto count = [&](size_t begin, bool repeated) {
+    std::sort(scratch_.begin(), scratch_.end());
+    for (size_t i = 0; i < scratch_.size();) {
+      size_t end = i;
+      while (end < scratch_.size() && scratch_[end] == scratch_[i]) ++end;
+      // An id that is there already (from the answer) is marked, others are added.
+      kernels::TokenCount* at =
+          std::find_if(host_.counts + begin, host_.counts + n_counts_,
+                       [&](const kernels::TokenCount& c) { return c.id == scratch_[i]; });
+      if (at == host_.counts + n_counts_) {
+        *at = {.id = scratch_[i], .n = 0, .repeated = 0};
+        ++n_counts_;
+      }
+      if (repeated) {
+        at->repeated = 1;
+      } else {
+        at->n = static_cast<int32_t>(end - i);
+      }
+      i = end;
+    }
+  };
+  params.first_count = n_counts_;
+  const size_t begin = static_cast<size_t>(n_counts_);
+  if (answers) {
+    scratch_ = request.answer;
+    count(begin, false);
+  }
+  if (repeats) {
+    const size_t total = request.submit.ids.size() + request.answer.size();
+    const size_t window = s.repetition_window < 0
+                              ? total
+                              : std::min<size_t>(total, static_cast<size_t>(s.repetition_window));
+    scratch_.clear();
+    for (size_t i = total - window; i < total; ++i) {
+      const size_t n_prompt = request.submit.ids.size();
+      scratch_.push_back(i < n_prompt ? request.submit.ids[i] : request.answer[i - n_prompt]);
+    }
+    count(begin, true);
+  }
+  params.n_counts = n_counts_ - params.first_count;
+}
+
+void Sampler::add(const Request& request) {
+  const wire::Sampling& s = request.submit.sampling;
+  kernels::SampleParams params{
+      .temperature = s.temperature,
+      .top_p = s.top_p,
+      .min_p = s.min_p,
+      .presence = s.presence_penalty,
+      .frequency = s.frequency_penalty,
+      .repetition = s.repetition_penalty,
+      .top_k = s.top_k,
+      .first_bias = n_biases_,
+      .seed = request.seed,
+      .position = static_cast<int64_t>(request.submit.ids.size() + request.answer.size())};
+  for (const wire::LogitBias& bias : s.logit_bias) {
+    if (params.n_bias == kMaxBiasesARow) break;
+    host_.biases[n_biases_++] = {.id = bias.id, .bias = bias.bias};
+    ++params.n_bias;
+  }
+  add_counts(request, params);
+  host_.params[n_rows_++] = params;
+}
+
+void Sampler::run(device::Stream& stream, View<float> logits, const int32_t* n_rows) {
+  const auto offset = [&](const void* at) {
+    return static_cast<Bytes>(static_cast<const std::byte*>(at) - host_memory_.data());
+  };
+  const Bytes head = offset(host_.biases + n_biases_);
+  const Bytes counts = static_cast<Bytes>(n_counts_) * sizeof(kernels::TokenCount);
+  value(stream.copy(device_memory_.view().part(0, head), host_memory_.view().part(0, head)));
+  if (counts > 0) {
+    value(stream.copy(device_memory_.view().part(offset(host_.counts), counts),
+                      host_memory_.view().part(offset(host_.counts), counts)));
+  }
+  kernels::ops_for(stream).sample_rows.run(
+      stream, {.n_rows = n_rows,
+               .logits = logits,
+               .params = View<const kernels::SampleParams>(on_device_.params, {max_rows_}),
+               .counts = View<const kernels::TokenCount>(on_device_.counts, {max_counts_}),
+               .biases = View<const kernels::TokenBias>(on_device_.biases, {max_biases_}),
+               .chosen = View<int32_t>(on_device_.chosen, {max_rows_})});
+  const Bytes chosen = static_cast<Bytes>(n_rows_) * sizeof(int32_t);
+  value(stream.copy(host_memory_.view().part(offset(host_.chosen), chosen),
+                    device_memory_.view().part(offset(host_.chosen), chosen)));
+}
+
+std::span<const int32_t> Sampler::chosen() const {
+  return {host_.chosen, static_cast<size_t>(n_rows_)};
+}
+
+}  // namespace strata::engine

@@ -1,0 +1,141 @@
+#include "strata/model/instance.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/os/cpus.h"
+#include "strata/base/os/memory.h"
+#include "strata/base/os/topology.h"
+#include "strata/device/registry.h"
+
+namespace strata::model {
+namespace {
+
+gguf::Model open_file(const InstanceOptions& options) {
+  return gguf::Model::open(options.path,
+                           {.access = options.mapped ? io::Access::kMapped : io::Access::kPlain});
+}
+
+// Without a wish: long enough for most chats and documents, short enough that its cells do not
+// crowd a small machine.
+constexpr int64_t kUsualContext = 16384;
+constexpr int kUsualChunk = 512;
+
+}  // namespace
+
+Instance::Instance(const InstanceOptions& options)
+    : file_(open_file(options)), ledger_(std::make_unique<memory::Ledger>(plan_)) {
+  const os::CpuBudget budget = os::cpu_budget();
+  const os::ThreadChoice threads =
+      os::choose_threads(options.threads > 0 ? std::optional(options.threads) : std::nullopt,
+                         budget, os::read_topology().n_cores);
+  decide("threads", format("{}", threads.n_threads), threads.reason);
+  if (!threads.warning.empty()) warnings_.push_back(threads.warning);
+  pool_ = std::make_unique<ThreadPool>(threads.n_threads);
+  devices_ = device::make_devices(options.device, {.pool = pool_.get(),
+                                                   .gate = ledger_.get(),
+                                                   .backend = options.backend,
+                                                   .seed = options.seed});
+  stream_ = devices_.back()->make_stream("compute");
+  resolve(options);
+  model_ = open_model(file_, resolved_, *devices_.back(), plan_);
+}
+
+Instance::~Instance() = default;
+
+void Instance::decide(std::string name, std::string value, std::string why) {
+  decisions_.push_back({std::move(name), std::move(value), std::move(why)});
+}
+
+void Instance::resolve_context(const InstanceOptions& options, const ModelFacts& facts) {
+  int64_t scaled = facts.scaled_context;
+  if (options.rope_scaling == "yarn") {
+    if (!(options.rope_scale > 1)) {
+      throw Error(
+          ErrorCode::kInvalidArgument,
+          format("--rope-scaling yarn needs a --rope-scale above 1, not {}", options.rope_scale));
+    }
+    resolved_.yarn_factor = options.rope_scale;
+    resolved_.yarn_context =
+        options.yarn_context > 0 ? options.yarn_context : facts.trained_context;
+    scaled = static_cast<int64_t>(static_cast<double>(resolved_.yarn_context) * options.rope_scale);
+  } else if (options.rope_scaling == "none") {
+    resolved_.yarn_factor = 1;
+    scaled = facts.trained_context;
+  } else if (!options.rope_scaling.empty()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("--rope-scaling {}: only yarn and none are known", options.rope_scaling));
+  }
+  if (options.max_context > 0) {
+    resolved_.max_context = options.max_context;
+    if (options.max_context > scaled) {
+      warnings_.push_back(
+          format("a context of {} tokens is beyond the {} that the model was trained on times its "
+                 "scaling; answers will get worse there",
+                 options.max_context, scaled));
+    }
+    return;
+  }
+  resolved_.max_context = std::min(scaled, kUsualContext);
+  decide("max-context", format("{}", resolved_.max_context),
+         scaled <= kUsualContext
+             ? "what the model was trained on"
+             : format("the model can {}; ask for more with --max-context", scaled));
+}
+
+void Instance::resolve(const InstanceOptions& options) {
+  const ModelFacts facts = read_facts(file_);
+  resolved_ = {.slots = std::max(options.slots, 1),
+               .draft = options.draft,
+               .draft_norm_per_stream = options.draft_norm_per_stream};
+  resolve_context(options, facts);
+  resolved_.chunk = options.chunk;
+  if (options.chunk == 0) {
+    resolved_.chunk = static_cast<int>(std::min<int64_t>(kUsualChunk, resolved_.max_context));
+    decide("prefill", format("{}", resolved_.chunk), "rows of a prompt that are read at once");
+  }
+  // A step also holds one row of every running answer.
+  resolved_.chunk = std::max(resolved_.chunk, resolved_.slots);
+  resolved_.max_out = options.max_out > 0 ? options.max_out : resolved_.slots;
+  resolved_.max_out = std::max(resolved_.max_out, resolved_.slots);
+  if (options.kv == "f32" || options.kv == "f16") {
+    resolved_.cache = options.kv == "f32" ? kernels::CacheType::kF32 : kernels::CacheType::kF16;
+  } else if (options.kv.empty() || options.kv == "auto") {
+    resolved_.cache = facts.f32_attention ? kernels::CacheType::kF32 : kernels::CacheType::kF16;
+    decide("kv", facts.f32_attention ? "f32" : "f16",
+           facts.f32_attention ? "the attention weights are f32" : "half the memory of f32");
+  } else {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("--kv {}: auto, f16 and f32 are known", options.kv));
+  }
+}
+
+void Instance::check_plan() const {
+  const os::MemoryBudget host = os::memory_budget();
+  if (host.available > 0) {
+    plan_.require(device::kHostId, host.available,
+                  "a smaller --max-context, --batch or --prefill would make it fit");
+  }
+  const device::Device& device = *devices_.back();
+  if (device.kind() != device::Kind::kHost) {
+    plan_.require(device.id(), device.capacity().free,
+                  "a smaller --max-context, --batch or --prefill would make it fit");
+  }
+}
+
+void Instance::load(const std::function<void(Bytes, Bytes)>& progress) {
+  check_plan();
+  model_->load(progress);
+}
+
+void Instance::wait(const char* what, std::chrono::milliseconds limit) {
+  if (stream_->drain({"engine", what}, device::Deadline::within(limit))) return;
+  throw Error(ErrorCode::kDevice,
+              format("{} did not end within {} s", what,
+                     std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
+}
+
+}  // namespace strata::model

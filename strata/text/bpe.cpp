@@ -7,6 +7,7 @@
 #include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/gguf/escape.h"
 
 namespace strata::text {
 namespace {
@@ -29,14 +30,17 @@ uint64_t heap_entry(uint32_t rank, int32_t left) {
 }
 
 [[noreturn]] void bad_merge(size_t rank, std::string_view text, std::string_view why) {
-  throw Error(ErrorCode::kCorruptFile, format("merge {} (\"{}\") {}", rank, text, why));
+  throw Error(ErrorCode::kCorruptFile,
+              format("merge {} (\"{}\") {}", rank, gguf::escaped(text), why));
 }
 
 int32_t find_part(const Vocab& vocab, size_t rank, std::string_view merge, std::string_view part) {
   const std::optional<int32_t> id = vocab.find(part);
-  if (!id) bad_merge(rank, merge, format("names no token: \"{}\"", part));
-  // Else ordinary text could become a special token.
-  if (vocab.is_special(*id)) bad_merge(rank, merge, format("has the special token {}", *id));
+  if (!id) bad_merge(rank, merge, format("names no token: \"{}\"", gguf::escaped(part)));
+  // Else ordinary text could become a special token, or one that stands for other bytes.
+  if (vocab.type(*id) != TokenType::kNormal) {
+    bad_merge(rank, merge, format("has the token {}, which is not a normal one", *id));
+  }
   return *id;
 }
 

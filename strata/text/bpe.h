@@ -29,8 +29,8 @@ class Bpe {
     std::vector<uint64_t> heap;  // rank << 32 | index of the left symbol
   };
 
-  // Errors: kCorruptFile for a merge that is not "left right", whose parts or result are no token
-  // or a special one, or that comes twice.
+  // Errors: kCorruptFile for a merge that is not "left right", whose parts or result are no normal
+  // tokens, or that comes twice.
   Bpe(const Vocab& vocab, std::span<const std::string> merges);
 
   // Appends the ids of `piece`, which has less than 2^31 bytes, to `out`.

@@ -108,9 +108,11 @@ TEST(Bpe, equals_the_slow_definition) {
   }
 }
 
-// Found by fuzzing: text that says "ab" must not become a control token.
-TEST(Bpe, merges_of_special_tokens_are_refused) {
-  for (const TokenType type : {TokenType::kControl, TokenType::kUserDefined}) {
+// Found by fuzzing: text that says "ab" must not become a control token, nor one whose text is not
+// in the byte alphabet.
+TEST(Bpe, merges_have_normal_tokens_only) {
+  for (const TokenType type :
+       {TokenType::kUnknown, TokenType::kControl, TokenType::kUserDefined, TokenType::kUnused}) {
     VocabData data = byte_vocab();
     add_merge(data, "a", "b");
     data.types.back() = static_cast<int32_t>(type);
@@ -120,7 +122,7 @@ TEST(Bpe, merges_of_special_tokens_are_refused) {
       FAIL();
     } catch (const Error& error) {
       EXPECT_EQ(error.code(), ErrorCode::kCorruptFile);
-      EXPECT_THAT(error.what(), HasSubstr("merge 0 (\"a b\") has the special token 256"));
+      EXPECT_THAT(error.what(), HasSubstr("merge 0 (\"a b\") has the token 256"));
     }
   }
 }
@@ -150,6 +152,9 @@ TEST(Bpe, bad_merges_are_refused) {
   expect_bad("a zz", "names no token: \"zz\"");
   expect_bad("b a", "names no token: \"ba\"");
   expect_bad("a b", "comes twice");
+  // The message stays fit for a terminal.
+  expect_bad("\x1b[2J b", "\\x1b[2J");
+  expect_bad(std::string(1 << 20, 'x') + " b", "...");
 }
 
 }  // namespace

@@ -10,6 +10,7 @@
 #include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/gguf/escape.h"
 #include "strata/text/utf8.h"
 
 namespace strata::text {
@@ -76,7 +77,8 @@ Pretokenizer::Pretokenizer(std::string_view name) : code_(std::make_unique<Code>
     if (pattern.name == name) regex = pattern.regex;
   }
   if (regex == nullptr) {
-    throw Error(ErrorCode::kUnsupported, format("unknown pre-tokenizer \"{}\"", name));
+    throw Error(ErrorCode::kUnsupported,
+                format("unknown pre-tokenizer \"{}\"", gguf::escaped(name)));
   }
   int code = 0;
   size_t offset = 0;

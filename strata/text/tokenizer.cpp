@@ -4,6 +4,7 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/gguf/escape.h"
 
 namespace strata::text {
 namespace {
@@ -13,9 +14,9 @@ constexpr size_t kMaxTextBytes = (size_t{1} << 31) - 1;
 
 const VocabData& checked_model(const VocabData& data) {
   if (data.model != "gpt2") {
-    throw Error(
-        ErrorCode::kUnsupported,
-        format("tokenizer model \"{}\"; only \"gpt2\" (byte-level BPE) is known", data.model));
+    throw Error(ErrorCode::kUnsupported,
+                format("tokenizer model \"{}\"; only \"gpt2\" (byte-level BPE) is known",
+                       gguf::escaped(data.model)));
   }
   return data;
 }

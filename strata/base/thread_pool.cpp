@@ -89,10 +89,12 @@ void ThreadPool::run(const Loop& loop, Body body) {
   // seq_cst against the worker's "count me asleep, then look at the epoch": one of the two sees
   // the other.
   epoch_.store(epoch, std::memory_order_seq_cst);
-  if (n_asleep_.load(std::memory_order_seq_cst) > 0) {
+  const auto wake_ns = static_cast<double>(options_.wake_above.count());
+  const bool worth_waking = loop.ns_per_item <= 0 || total_ns >= wake_ns;
+  if (n_asleep_.load(std::memory_order_seq_cst) > 0 && worth_waking) {
     int64_t n_helpers = std::min<int64_t>(n_threads_, n_chunks) - 1;
-    if (loop.ns_per_item > 0 && least_ns > 0) {
-      n_helpers = std::min(n_helpers, 1 + static_cast<int64_t>(total_ns / least_ns));
+    if (loop.ns_per_item > 0 && wake_ns > 0) {
+      n_helpers = std::min(n_helpers, static_cast<int64_t>(total_ns / wake_ns));
     }
     os::futex_wake(epoch_, static_cast<int>(n_helpers));
   }

@@ -100,6 +100,24 @@ TEST(ThreadPool, AWorkerThatDoesNotMoveDelaysOnlyItsOwnChunk) {
   }
 }
 
+// More workers than CPUs, some of which give their core away in the middle of a chunk.
+TEST(ThreadPool, NoWakeUpIsLostAmongManyWorkers) {
+  for (const int n_threads : {2, 9, 32}) {
+    ThreadPool pool({.n_threads = n_threads, .spin = microseconds(1)});
+    std::mt19937 random(11);
+    for (int round = 0; round < 1000; ++round) {
+      const auto n = static_cast<int64_t>(random() % 100);
+      const bool yields = random() % 4 == 0;
+      std::atomic<int64_t> n_done{0};
+      pool.parallel_for(n, 1, [&](int64_t begin, int64_t end) {
+        if (yields && begin % 3 == 0) std::this_thread::yield();
+        n_done += end - begin;
+      });
+      ASSERT_EQ(n_done.load(), n);
+    }
+  }
+}
+
 // The caller waits inside its first chunk until somebody else has done one: sleepers are woken.
 TEST(ThreadPool, SleepersAreWoken) {
   ThreadPool pool({.n_threads = 2, .spin = microseconds(0)});

@@ -36,7 +36,7 @@ std::optional<Error> error_of(const std::function<void()>& action) {
 }
 
 std::string message(ErrorCode code, const Bytes& file) {
-  const auto error = error_of([&] { open_bytes(file); });
+  const auto error = error_of([&] { open_borrowed(file); });
   if (!error) {
     ADD_FAILURE() << "no error";
     return "";
@@ -226,7 +226,7 @@ TEST(Gguf, F007_HeaderMutationsEndInAnError) {
       if (peek(file, field.at, field.n_bytes) == right) continue;
       ++n_mutations;
       const auto start = std::chrono::steady_clock::now();
-      const auto error = error_of([&] { open_bytes(file); });
+      const auto error = error_of([&] { open_borrowed(file); });
       const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
       slowest = std::max(slowest, took.count());
       ASSERT_TRUE(error) << field.what << " = " << value;

@@ -69,6 +69,22 @@ class Walk {
   std::vector<Field> fields_;
 };
 
+class BorrowedSource final : public io::ByteSource {
+ public:
+  BorrowedSource(std::string name, std::span<const std::byte> bytes)
+      : ByteSource(std::move(name), bytes.size()), bytes_(bytes) {}
+
+  std::span<const std::byte> mapped() const override { return bytes_; }
+
+ private:
+  size_t read_some(uint64_t offset, std::span<std::byte> out) const override {
+    std::memcpy(out.data(), bytes_.data() + offset, out.size());
+    return out.size();
+  }
+
+  std::span<const std::byte> bytes_;
+};
+
 }  // namespace
 
 const Bytes& tiny_file() {
@@ -150,6 +166,12 @@ std::unique_ptr<io::ByteSource> source_of(Bytes bytes, std::string name) {
 Model open_bytes(Bytes bytes, std::string name) {
   std::vector<std::unique_ptr<io::ByteSource>> sources;
   sources.push_back(source_of(std::move(bytes), std::move(name)));
+  return Model::from_sources(std::move(sources));
+}
+
+Model open_borrowed(const Bytes& bytes, std::string name) {
+  std::vector<std::unique_ptr<io::ByteSource>> sources;
+  sources.push_back(std::make_unique<BorrowedSource>(std::move(name), bytes));
   return Model::from_sources(std::move(sources));
 }
 

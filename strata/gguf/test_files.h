@@ -30,6 +30,8 @@ std::vector<Bytes> split_model(const Model& model, const std::vector<size_t>& si
 
 std::unique_ptr<io::ByteSource> source_of(Bytes bytes, std::string name = "test.gguf");
 Model open_bytes(Bytes bytes, std::string name = "test.gguf");
+// Without a copy: bytes must outlive the model.
+Model open_borrowed(const Bytes& bytes, std::string name = "test.gguf");
 
 // A field of a header, found by a walk that shares no code with the reader.
 struct Field {

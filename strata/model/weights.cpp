@@ -33,32 +33,32 @@ void require_weight_type(const gguf::Tensor& tensor) {
 
 Bytes aligned(Bytes n) { return (n + Carver::kAlign - 1) / Carver::kAlign * Carver::kAlign; }
 
-// Copies in pieces through host memory that is reused, so that loading needs no second copy of the
-// model.
+constexpr Bytes kStagingBytes = Bytes{4} << 20;
+
+// Copies in pieces through staging memory, so that loading needs no second copy of the model and a
+// card never touches pageable memory.
 class Upload {
  public:
-  explicit Upload(device::Device& device)
-      : stream_(device.make_stream("load")), piece_(kPieceBytes) {}
+  Upload(device::Device& device, device::Allocation& staging)
+      : stream_(device.make_stream("load")), staging_(staging) {}
 
-  void copy(const gguf::Model& file, const gguf::Tensor& tensor, device::MemView to) {
-    for (Bytes at = 0; at < tensor.n_bytes; at += kPieceBytes) {
-      const Bytes n = std::min<Bytes>(kPieceBytes, tensor.n_bytes - at);
-      file.read(tensor, at, std::span(piece_.data(), n));
-      copy(piece_.data(), n, to.part(at, n));
-    }
-  }
-  void copy(std::byte* from, Bytes n, device::MemView to) {
-    value(stream_->copy(to, {.data = from, .bytes = n, .mem = device::Mem::kPageable}));
-    if (!stream_->drain({"loading", "copy of weights"},
-                       device::Deadline::within(std::chrono::minutes(5)))) {
-      throw Error(ErrorCode::kDevice, "a copy of weights did not end within 5 minutes");
+  // fill(offset, out) writes bytes of the source.
+  template <class Fill>
+  void copy(Bytes bytes, const device::MemView& to, const Fill& fill) {
+    for (Bytes at = 0; at < bytes; at += kStagingBytes) {
+      const Bytes n = std::min(kStagingBytes, bytes - at);
+      fill(at, std::span(staging_.data(), n));
+      value(stream_->copy(to.part(at, n), staging_.view().part(0, n)));
+      if (!stream_->drain({"loading", "copy of weights"},
+                          device::Deadline::within(std::chrono::minutes(5)))) {
+        throw Error(ErrorCode::kDevice, "a copy of weights did not end within 5 minutes");
+      }
     }
   }
 
  private:
-  static constexpr Bytes kPieceBytes = Bytes{16} << 20;
   std::unique_ptr<device::Stream> stream_;
-  std::vector<std::byte> piece_;
+  device::Allocation& staging_;
 };
 
 }  // namespace
@@ -168,12 +168,20 @@ void Weights::declare_lines(memory::Plan& plan) {
                            .formula = format("{} tensors as f32", vectors_.size()),
                            .where = where,
                            .bytes = vectors});
+  staging_line_ = plan.add({.owner = "weights",
+                            .name = "staging",
+                            .formula = "pieces of tensors on their way",
+                            .where = device::kHostId,
+                            .bytes = kStagingBytes,
+                            .phases = memory::kLoad});
 }
 
 void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
-  const device::Mem mem =
-      device_.kind() == device::Kind::kHost ? device::Mem::kPageable : device::Mem::kDevice;
-  Upload upload(device_);
+  const bool host = device_.kind() == device::Kind::kHost;
+  const device::Mem mem = host ? device::Mem::kPageable : device::Mem::kDevice;
+  device::Allocation staging = value(device_.allocate(
+      staging_line_, kStagingBytes, host ? device::Mem::kPageable : device::Mem::kPinned));
+  Upload upload(device_, staging);
   const Bytes total = copied_bytes();
   Bytes done = 0;
   if (!in_place()) matrix_memory_ = value(device_.allocate(matrix_line_, total, mem));
@@ -182,7 +190,8 @@ void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
       use.placed(file_.bytes(*use.tensor).data());
     } else {
       const device::MemView to = matrix_memory_.view().part(done, use.tensor->n_bytes);
-      upload.copy(file_, *use.tensor, to);
+      upload.copy(use.tensor->n_bytes, to,
+                  [&](Bytes at, std::span<std::byte> out) { file_.read(*use.tensor, at, out); });
       use.placed(to.data);
     }
     done += aligned(use.tensor->n_bytes);
@@ -200,7 +209,10 @@ void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
     quant::decode(use.tensor->type->type, raw.data(), decoded);
     const Bytes n = decoded.size() * sizeof(float);
     const device::MemView to = vector_memory_.view().part(at, n);
-    upload.copy(reinterpret_cast<std::byte*>(decoded.data()), n, to);
+    upload.copy(n, to, [&](Bytes from, std::span<std::byte> out) {
+      std::memcpy(out.data(), reinterpret_cast<const std::byte*>(decoded.data()) + from,
+                  out.size());
+    });
     use.placed(to.data);
     at += aligned(n);
   }

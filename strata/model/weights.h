@@ -60,7 +60,7 @@ class Weights {
   device::Device& device_;
   std::vector<std::string> taken_;
   std::vector<Use> matrices_, vectors_;
-  PlanLineId matrix_line_, vector_line_;
+  PlanLineId matrix_line_, vector_line_, staging_line_;
   device::Allocation matrix_memory_, vector_memory_;
 };
 

@@ -118,6 +118,24 @@ TEST(ThreadPool, NoWakeUpIsLostAmongManyWorkers) {
   }
 }
 
+// A worker that is late to a short loop meets the longer one that follows.
+TEST(ThreadPool, AShortLoopThenALongOneOverAndOver) {
+  for (const int n_threads : {2, 8}) {
+    ThreadPool pool({.n_threads = n_threads, .spin = microseconds(100)});
+    for (const auto share : {Loop::Share::kDynamic, Loop::Share::kOwnFirst}) {
+      std::vector<std::atomic<int>> seen(300);
+      for (int round = 0; round < 10000; ++round) {
+        const int64_t n = round % 2 == 0 ? 1 + n_threads : 1 + n_threads * 20 + round % 97;
+        for (int64_t i = 0; i < n; ++i) seen[static_cast<size_t>(i)] = 0;
+        pool.parallel_for(Loop{.n_items = n, .share = share}, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) ++seen[static_cast<size_t>(i)];
+        });
+        for (int64_t i = 0; i < n; ++i) ASSERT_EQ(seen[static_cast<size_t>(i)].load(), 1) << round;
+      }
+    }
+  }
+}
+
 // The caller waits inside its first chunk until somebody else has done one: sleepers are woken.
 TEST(ThreadPool, SleepersAreWoken) {
   ThreadPool pool({.n_threads = 2, .spin = microseconds(0)});

@@ -48,6 +48,7 @@ Model Model::open(const std::string& path, const OpenOptions& options) {
 Model Model::from_sources(std::vector<std::unique_ptr<io::ByteSource>> sources) {
   STRATA_CHECK(!sources.empty());
   std::vector<ShardFile> files;
+  files.reserve(sources.size());
   for (auto& source : sources) files.push_back(read_shard(std::move(source)));
   return Model(Files{arrange_shards(std::move(files))});
 }

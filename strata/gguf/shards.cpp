@@ -29,13 +29,17 @@ bool is_missing_or_empty(const std::string& path) {
 
 std::vector<std::string> expected_paths(const ShardName& name) {
   std::vector<std::string> paths;
+  paths.reserve(static_cast<size_t>(name.count));
   for (int no = 0; no < name.count; ++no) paths.push_back(shard_path(name.base, no, name.count));
   return paths;
 }
 
+// One a line. A name may claim a hundred thousand shards: not all of them are listed.
 std::string lines(const std::vector<std::string>& items) {
+  constexpr size_t kShown = 100;
   std::string text;
-  for (const std::string& item : items) text += "\n  " + item;
+  for (size_t i = 0; i < std::min(items.size(), kShown); ++i) text += "\n  " + items[i];
+  if (items.size() > kShown) text += format("\n  ... {} more", items.size() - kShown);
   return text;
 }
 
@@ -102,6 +106,7 @@ std::vector<std::string> find_siblings(const std::string& path, const Split& spl
 
 std::vector<ShardFile> read_all(const std::vector<std::string>& paths, io::Access access) {
   std::vector<ShardFile> files;
+  files.reserve(paths.size());
   for (const std::string& path : paths) files.push_back(read_shard(io::open_source(path, access)));
   return files;
 }
@@ -153,6 +158,7 @@ std::vector<Candidate> find_candidates(const std::vector<std::string>& paths) {
     by_model.emplace(model, Candidate{path, is_projector});
   }
   std::vector<Candidate> candidates;
+  candidates.reserve(by_model.size());
   for (auto& [model, candidate] : by_model) candidates.push_back(std::move(candidate));
   return candidates;
 }
@@ -168,6 +174,7 @@ std::vector<ShardFile> find_from_folder(const std::string& folder, io::Access ac
   }
   if (candidates.size() != 1) {
     std::vector<std::string> paths;
+    paths.reserve(candidates.size());
     for (const Candidate& candidate : candidates) paths.push_back(candidate.path);
     throw Error(ErrorCode::kInvalidArgument,
                 format("the folder {} has {} models; give one of these files instead:{}", folder,
@@ -241,13 +248,10 @@ std::vector<ShardFile> arrange_shards(std::vector<ShardFile> files) {
     }
   }
   if (!missing.empty()) {
-    constexpr size_t kShown = 100;
-    const size_t n_missing = missing.size();
-    if (n_missing > kShown) missing.resize(kShown);
     throw Error(
         ErrorCode::kNotFound,
         format("{} belongs to a model of {} shards, {} of which are missing in its folder:{}",
-               present, split.count, n_missing, lines(missing)));
+               present, split.count, missing.size(), lines(missing)));
   }
   if (split.n_tensors && *split.n_tensors != n_tensors) {
     throw Error(ErrorCode::kCorruptFile,

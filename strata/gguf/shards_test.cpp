@@ -88,6 +88,12 @@ TEST_F(ShardsTest, F002_AllMissingAndEmptyShardsInOneMessage) {
   EXPECT_NE(exit_code(ErrorCode::kNotFound), exit_code(ErrorCode::kCorruptFile));
 }
 
+TEST_F(ShardsTest, TheListOfMissingShardsHasAnEnd) {
+  const std::string text =
+      open_message(ErrorCode::kNotFound, folder_.path("m-00001-of-99999.gguf"));
+  EXPECT_THAT(text, AllOf(HasSubstr("99999 of the 99999 shards"), HasSubstr("... 99899 more")));
+}
+
 TEST_F(ShardsTest, F003_JoinedShardsAreExplained) {
   const auto two = split_model(open_bytes(tiny_file()), {100, 45});
   Bytes joined = two[0];

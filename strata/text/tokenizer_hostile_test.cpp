@@ -5,6 +5,7 @@
 #include <ctime>
 #include <map>
 #include <random>
+#include <span>
 
 #include "strata/text/tokenizer.h"
 #include "tests/support/small_stack.h"
@@ -39,6 +40,7 @@ struct Hostile {
   std::string text;
 };
 
+constexpr size_t kNamedInF011 = 5;  // the first ones
 std::vector<Hostile> hostile_texts(size_t n) {
   return {
       {"one letter", repeat("a", n)},
@@ -62,7 +64,7 @@ std::vector<Hostile> hostile_texts(size_t n) {
   };
 }
 
-void expect_fast_round_trips(const Tokenizer& tokenizer, const std::vector<Hostile>& texts) {
+void expect_fast_round_trips(const Tokenizer& tokenizer, std::span<const Hostile> texts) {
   for (const Hostile& hostile : texts) {
     const std::clock_t start = std::clock();
     const Ids ids = tokenizer.encode(hostile.text, SpecialParsing::kAllow);
@@ -78,14 +80,16 @@ VocabData demo_with(const std::string& pre) {
   return data;
 }
 
-TEST(TokenizerFieldCases, F011_one_MiB_of_the_same_on_a_large_and_a_small_stack) {
+TEST(TokenizerFieldCases, F011_one_MiB_of_the_same_on_a_small_and_a_large_stack) {
   const std::vector<Hostile> texts = hostile_texts(kMiB);
-  for (const std::string pre : {"qwen35", "qwen2"}) {
-    const Tokenizer tokenizer(demo_with(pre));
-    strata::testing::run_on_stack(kSmallStack, [&] { expect_fast_round_trips(tokenizer, texts); });
-  }
-  const Tokenizer tokenizer(demo_with("qwen35"));
-  strata::testing::run_on_stack(8 * kMiB, [&] { expect_fast_round_trips(tokenizer, texts); });
+  const std::span<const Hostile> first = std::span(texts).first(kNamedInF011);
+  const Tokenizer qwen35(demo_with("qwen35"));
+  const Tokenizer qwen2(demo_with("qwen2"));
+  strata::testing::run_on_stack(kSmallStack, [&] {
+    expect_fast_round_trips(qwen35, texts);
+    expect_fast_round_trips(qwen2, first);
+  });
+  strata::testing::run_on_stack(8 * kMiB, [&] { expect_fast_round_trips(qwen35, first); });
 }
 
 // A vocabulary whose merges join any run of a letter, all the way up: the longest BPE there is.
@@ -97,7 +101,8 @@ TEST(TokenizerFieldCases, F011_one_letter_with_merges_that_join_it) {
   const Tokenizer tokenizer(data);
   strata::testing::run_on_stack(kSmallStack, [&] {
     EXPECT_EQ(tokenizer.encode(repeat("a", kMiB), SpecialParsing::kNone), Ids(256, 256 + 11));
-    expect_fast_round_trips(tokenizer, {{"one letter", repeat("a", kMiB)}});
+    const Hostile text{"one letter", repeat("a", kMiB)};
+    expect_fast_round_trips(tokenizer, std::span(&text, 1));
   });
 }
 
@@ -150,24 +155,24 @@ TEST(TokenizerFieldCases, F011_ids_equal_a_reference_on_10_KiB) {
     }
     return ids;
   };
-  const auto expect_pieces = [&](const Tokenizer& tokenizer,
+  const auto expect_pieces = [&](std::initializer_list<const Tokenizer*> tokenizers,
                                  const std::vector<std::string>& pieces) {
     std::string text;
     for (const std::string& piece : pieces) text += piece;
-    EXPECT_EQ(tokenizer.encode(text, SpecialParsing::kNone), reference(pieces))
-        << text.substr(0, 20);
+    const Ids expected = reference(pieces);
+    for (const Tokenizer* tokenizer : tokenizers) {
+      EXPECT_EQ(tokenizer->encode(text, SpecialParsing::kNone), expected) << text.substr(0, 20);
+    }
   };
   const std::string marks = repeat("\u0301", kBytes);
-  for (const Tokenizer* tokenizer : {&qwen35, &qwen2}) {
-    expect_pieces(*tokenizer, {repeat("a", kBytes)});
-    expect_pieces(*tokenizer, {repeat("\u4E2D", kBytes)});
-    expect_pieces(*tokenizer, {random_letters(kBytes)});
-    expect_pieces(*tokenizer, std::vector<std::string>(kBytes, "7"));
-    expect_pieces(*tokenizer, {repeat("\n", kBytes)});
-    expect_pieces(*tokenizer, {repeat(" ", kBytes - 1), " x"});
-  }
-  expect_pieces(qwen35, {"e" + marks});
-  expect_pieces(qwen2, {"e", marks});
+  expect_pieces({&qwen35, &qwen2}, {repeat("a", kBytes)});
+  expect_pieces({&qwen35, &qwen2}, {repeat("\u4E2D", kBytes)});
+  expect_pieces({&qwen35, &qwen2}, {random_letters(kBytes)});
+  expect_pieces({&qwen35, &qwen2}, std::vector<std::string>(kBytes, "7"));
+  expect_pieces({&qwen35, &qwen2}, {repeat("\n", kBytes)});
+  expect_pieces({&qwen35, &qwen2}, {repeat(" ", kBytes - 1), " x"});
+  expect_pieces({&qwen35}, {"e" + marks});
+  expect_pieces({&qwen2}, {"e", marks});
 }
 
 // PCRE2 counts its steps and gives up by default after ten million.

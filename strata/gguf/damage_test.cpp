@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -173,6 +173,9 @@ TEST(Gguf, F006_ZeroExtentsEmptyAndDoubleNamesAreRefused) {
   EXPECT_THAT(corrupt(same), AllOf(HasSubstr(from), HasSubstr("twice")));
 }
 
+// Time of the processor, not of the clock: other work on the machine does not count.
+double cpu_seconds() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+
 size_t peak_bytes() {
   std::ifstream status("/proc/self/status");
   std::string line;
@@ -225,10 +228,10 @@ TEST(Gguf, F007_HeaderMutationsEndInAnError) {
       patch(file, field.at, value, field.n_bytes);
       if (peek(file, field.at, field.n_bytes) == right) continue;
       ++n_mutations;
-      const auto start = std::chrono::steady_clock::now();
+      const double start = cpu_seconds();
       const auto error = error_of([&] { open_borrowed(file); });
-      const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-      slowest = std::max(slowest, took.count());
+      const double took = cpu_seconds() - start;
+      slowest = std::max(slowest, took);
       ASSERT_TRUE(error) << field.what << " = " << value;
       ASSERT_TRUE(error->code() == ErrorCode::kCorruptFile ||
                   error->code() == ErrorCode::kUnsupported)
@@ -277,12 +280,12 @@ TEST(Gguf, F007_LargeClaimsOfASparseFileTakeNoMemory) {
     std::filesystem::resize_file(path, 100ull << 30);
     reset_peak();
     const size_t before = peak_bytes();
-    const auto start = std::chrono::steady_clock::now();
+    const double start = cpu_seconds();
     const auto error = error_of([&] { Model::open(path, {.access = io::Access::kPlain}); });
-    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    const double took = cpu_seconds() - start;
     ASSERT_TRUE(error) << field;
     EXPECT_EQ(error->code(), ErrorCode::kCorruptFile) << error->what();
-    EXPECT_LT(took.count(), 1.0) << field;
+    EXPECT_LT(took, 1.0) << field;
     if (kMeasuresMemory) {
       EXPECT_LT(peak_bytes() - before, 50u << 20) << field;
     }

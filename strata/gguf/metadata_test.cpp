@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <ctime>
 #include <limits>
 #include <string>
 #include <vector>
@@ -151,12 +151,12 @@ TEST(Metadata, AVocabularyOfAQuarterMillionLoadsFast) {
   writer.add_array("tokens", tokens);
   writer.add_array("merges", tokens);
   const Bytes file = write_bytes(writer);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Model model = open_bytes(file);
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const double took = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
   EXPECT_EQ(model.metadata().get_strings("merges")[249'999], "token249999");
-  // About 20 ms; the bound leaves room for sanitizers and busy machines.
-  EXPECT_LT(took.count(), 2.0);
+  // About 20 ms of the processor; the bound leaves room for sanitizers.
+  EXPECT_LT(took, 2.0);
 }
 
 }  // namespace

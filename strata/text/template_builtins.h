@@ -41,6 +41,8 @@ std::span<const NamedFilter> value_filters();
 // Methods of strings, lists and maps. Those that would change a list or map are there, too, and
 // refuse to be called.
 bool has_method(const Value& self, std::string_view name);
+// A method that would change the value.
+bool changes_value(const Value& self, std::string_view name);
 Value call_method(TemplateRun& run, const Value& self, std::string_view name,
                   const CallArguments& arguments);
 // One of the above for strings. Empty if there is no such method.

@@ -98,6 +98,13 @@ Value call_loop_method(TemplateRun& run, LoopObject& loop, std::string_view name
 
 }  // namespace
 
+bool changes_value(const Value& self, std::string_view name) {
+  if (!has_method(self, name) || self.is_string() || self.is(Value::Kind::kObject)) return false;
+  if (self.is_list()) return name != "copy" && name != "count" && name != "index";
+  return name == "clear" || name == "pop" || name == "popitem" || name == "setdefault" ||
+         name == "update";
+}
+
 bool has_method(const Value& self, std::string_view name) {
   switch (self.kind()) {
     case Value::Kind::kString:

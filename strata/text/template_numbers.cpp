@@ -79,7 +79,8 @@ int64_t power(int64_t base, int64_t exponent) {
     if ((exponent & 1) != 0 && __builtin_mul_overflow(result, base, &result)) too_large();
     exponent >>= 1;
     if (exponent == 0) return result;
-    if (base == 1 || base == 0) return base;
+    if (base == 1) return result;
+    if (base == 0) return 0;
     if (__builtin_mul_overflow(base, base, &base)) too_large();
   }
 }

@@ -272,6 +272,11 @@ Value make_map(Value::Entries entries, TemplateBudget& budget) {
 }
 
 Value make_slice(const MarkedText& text, size_t begin, size_t end, TemplateBudget& budget) {
+  if (begin == end) {
+    // Splitting makes many of these; they share one.
+    static const Value empty = Value::scaffold("");
+    return empty;
+  }
   MarkedTextBuilder out(budget);
   out.add(text, begin, end);
   return Value::string(out.take());

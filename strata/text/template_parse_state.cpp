@@ -95,7 +95,7 @@ std::string ParseState::expect_identifier() {
 }
 
 void ParseState::unexpected(std::string_view expected) const {
-  if (expected.empty()) fail_at(line(), format("unexpected {}", described(current())));
+  if (expected.empty()) fail_at(line(), format("{} is not expected here", described(current())));
   fail_at(line(), format("expected {}, got {}", expected, described(current())));
 }
 

@@ -77,6 +77,21 @@ class StatementParser {
     return node;
   }
 
+  // Prints its expressions one behind the other, not as a tuple.
+  std::unique_ptr<Statement> print_statement(int line) {
+    auto text = std::make_unique<ConcatExpression>(line);
+    int depth = 0;
+    while (!state_.is_kind(TokenKind::kBlockEnd)) {
+      if (!text->parts.empty()) state_.expect_operator(",");
+      text->parts.push_back(expressions_.expression());
+      depth = std::max(depth, text->parts.back()->depth);
+    }
+    state_.set_depth(*text, depth);
+    auto node = std::make_unique<OutputStatement>(line);
+    node->value = std::move(text);
+    return node;
+  }
+
   std::unique_ptr<Statement> statement() {
     const int line = state_.line();
     const std::string tag = state_.next().text;
@@ -87,7 +102,7 @@ class StatementParser {
     if (tag == "call") return call_block(line);
     if (tag == "filter") return filter_block(line);
     if (tag == "with") return with_statement(line);
-    if (tag == "print") return output(line);
+    if (tag == "print") return print_statement(line);
     if (tag == "generation") {
       auto node = std::make_unique<CallBlockStatement>(line);
       node->signature.body = body("endgeneration");
@@ -101,7 +116,11 @@ class StatementParser {
     static constexpr std::string_view kAbsent[] = {
         "include", "import", "from", "extends", "block", "do", "autoescape", "trans", "debug"};
     if (std::find(std::begin(kAbsent), std::end(kAbsent), tag) != std::end(kAbsent)) {
-      throw Error(ErrorCode::kUnsupported, format("line {}: the statement '{}'", line, tag));
+      throw Error(ErrorCode::kUnsupported,
+                  format("line {}: the statement '{}' is not supported", line, tag));
+    }
+    if (tag.starts_with("end") || tag == "else" || tag == "elif") {
+      fail_at(line, format("'{}' is not expected here", tag));
     }
     fail_at(line, format("unknown tag '{}'", tag));
   }

@@ -65,6 +65,10 @@ bool TemplateRun::test(std::string_view name, const Value& input, const CallArgu
 
 Value TemplateRun::attribute(const Value& object, std::string_view name) {
   if (object.is_undefined()) throw Error(ErrorCode::kInvalidArgument, object.reason());
+  if (changes_value(object, name)) {
+    return absent(format("the method '{}' of a {} changes it, which templates may not do",
+                         clipped(name), type_name(object)));
+  }
   if (has_method(object, name)) {
     auto& method = make<MethodObject>();
     method.self = object;

@@ -17,11 +17,13 @@ class FunctionRef<R(Args...)> {
  public:
   using Call = R (*)(void*, Args...);
 
+  // Implicit on purpose: the caller writes a lambda where a FunctionRef is asked for. The
+  // constraint leaves copies to the copy constructor.
   template <class Fn>
   requires(!std::is_same_v<std::remove_cvref_t<Fn>, FunctionRef> &&
-           std::is_invocable_r_v<R, Fn&, Args...>)
-      // Implicit on purpose: the caller writes a lambda where a FunctionRef is asked for.
-      FunctionRef(Fn&& fn)  // NOLINT(google-explicit-constructor)
+           std::is_object_v<std::remove_reference_t<Fn>> && std::is_invocable_r_v<R, Fn&, Args...>)
+      // NOLINTNEXTLINE(google-explicit-constructor,bugprone-forwarding-reference-overload)
+      FunctionRef(Fn&& fn)
       : context_(const_cast<void*>(static_cast<const void*>(std::addressof(fn)))),
         call_([](void* context, Args... args) -> R {
           return (*static_cast<std::remove_reference_t<Fn>*>(context))(std::forward<Args>(args)...);

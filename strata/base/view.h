@@ -28,8 +28,9 @@ class View {
   }
   // A view of T converts to a view of const T.
   template <class U>
-  requires(std::is_convertible_v<U (*)[], T (*)[]> &&
-           !std::is_same_v<U, T>) constexpr View(const View<U>& other)
+  requires(std::is_convertible_v<U (*)[], T (*)[]> && !std::is_same_v<U, T>)
+      // NOLINTNEXTLINE(google-explicit-constructor): that is what a conversion is
+      constexpr View(const View<U>& other)
       : data_(other.data()), rank_(other.rank()) {
     for (int i = 0; i < rank_; ++i) shape_[i] = static_cast<int32_t>(other.extent(i));
   }

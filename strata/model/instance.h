@@ -56,9 +56,11 @@ class Instance {
 
   const gguf::Model& file() const { return file_; }
   Model& model() { return *model_; }
+  const Model& model() const { return *model_; }
   device::Device& device() { return *devices_.back(); }
   device::Stream& stream() { return *stream_; }
   memory::Plan& plan() { return plan_; }
+  const memory::Plan& plan() const { return plan_; }
   memory::Ledger& ledger() { return *ledger_; }
   ThreadPool& pool() { return *pool_; }
   const ModelOptions& options() const { return resolved_; }

@@ -1,0 +1,144 @@
+#include <atomic>
+#include <cstdlib>
+#include <exception>
+#include <mutex>
+#include <thread>
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/log.h"
+#include "strata/base/os/thread.h"
+#include "strata/base/os/unix_socket.h"
+#include "strata/cli/commands.h"
+#include "strata/cli/model_setup.h"
+#include "strata/engine/engine.h"
+#include "strata/wire/engine_end.h"
+#include "strata/wire/link.h"
+
+namespace strata::cli {
+namespace {
+
+// Above it the front is behind: the engine pauses rather than fill memory with answers.
+constexpr size_t kFullBytes = size_t{1} << 20;
+
+// What the thread that talks to the front and the one that computes share.
+class Shared {
+ public:
+  void set_phase(std::string phase) {
+    const std::lock_guard lock(mutex_);
+    phase_ = std::move(phase);
+  }
+  // From here on the engine takes commands and tells how it is.
+  void set_engine(engine::Engine* engine) { engine_ = engine; }
+
+  wire::Pulse pulse() {
+    if (engine::Engine* engine = engine_) return engine->pulse();
+    wire::Pulse pulse;
+    const std::lock_guard lock(mutex_);
+    pulse.phase = phase_;
+    return pulse;
+  }
+  void command(wire::RequestId id, wire::Command&& command) {
+    if (engine::Engine* engine = engine_) return engine->command(id, std::move(command));
+    // The reading of a file cannot be called off, and there is nothing yet that has to be kept.
+    if (std::holds_alternative<wire::Shutdown>(command)) std::_Exit(0);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string phase_ = "opening the model";  // guarded by mutex_
+  std::atomic<engine::Engine*> engine_ = nullptr;
+};
+
+// Talks to the front from its construction on, whatever the engine does.
+class FrontThread {
+ public:
+  FrontThread(wire::Link& link, Shared& shared)
+      : thread_([&link, &shared] { talk(link, shared); }) {}
+  ~FrontThread() { join(); }
+  FrontThread(const FrontThread&) = delete;
+  FrontThread& operator=(const FrontThread&) = delete;
+
+  // Returns after a Shutdown.
+  void join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  static void talk(wire::Link& link, Shared& shared) noexcept {
+    os::set_thread_name("front");
+    wire::EngineEnd end;
+    end.on_command = [&](wire::RequestId id, wire::Command&& command) {
+      shared.command(id, std::move(command));
+    };
+    end.pulse = [&] { return shared.pulse(); };
+    try {
+      wire::serve_engine(link, end);
+    } catch (const std::exception& e) {
+      log_error(format("the channel to the front broke: {}", e.what()));
+      std::_Exit(exit_code(ErrorCode::kInternal));
+    }
+  }
+  std::thread thread_;
+};
+
+// The thread of the front would wait for a Shutdown, so this does not unwind. The exit code says
+// what kind of end it is, and a last pulse lets the front name the reason.
+[[noreturn]] void leave(wire::Link& link, ErrorCode code, const std::string& why) {
+  log_error(why);
+  wire::Pulse last;
+  last.phase = format("loading it: {}", why);
+  link.send(wire::kNoRequest, wire::Event(std::move(last)));
+  std::_Exit(exit_code(code));
+}
+
+// Calls `body`; what it throws ends the process.
+template <class Body>
+void or_leave(wire::Link& link, const Body& body) {
+  try {
+    body();
+  } catch (const Error& e) {
+    leave(link, e.code(), e.what());
+  } catch (const std::bad_alloc&) {
+    leave(link, ErrorCode::kResourceExhausted, "out of memory");
+  } catch (const std::exception& e) {
+    leave(link, ErrorCode::kInternal, e.what());
+  }
+}
+
+void serve(const Settings& s, wire::Link& link, Shared& shared, FrontThread& front) {
+  model::InstanceOptions options = instance_options(s, s.model);
+  options.slots = static_cast<int>(s.batch > 0 ? s.batch : 2);
+  model::Instance instance(options);
+  const auto tokenizer = read_tokenizer(instance.file());
+  engine::EngineHooks hooks;
+  hooks.emit = [&](std::span<const wire::Addressed> events) { link.send(events); };
+  hooks.receiver_full = [&] { return link.backlog_bytes() > kFullBytes; };
+  engine::Engine engine(instance, *tokenizer, std::move(hooks));
+  report_choices(instance, s);
+  engine.prepare([&](Bytes done, Bytes total) {
+    const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
+    shared.set_phase(share < 1 ? format("reading weights {} %", static_cast<int>(share * 100))
+                               : std::string("trying a step"));
+  });
+  shared.set_engine(&engine);
+  link.send(wire::kNoRequest, wire::Event(engine.ready()));
+  // The engine must not go while the other thread still asks it.
+  or_leave(link, [&] { engine.run(); });
+  front.join();
+}
+
+}  // namespace
+
+int run_engine(const Invocation& invocation) {
+  const Settings& s = invocation.settings;
+  set_log_name("engine");
+  wire::Link link(wire::socket_transport(os::adopt_socket(static_cast<int>(s.fd))),
+                  static_cast<uint32_t>(s.incarnation));
+  Shared shared;
+  FrontThread front(link, shared);
+  or_leave(link, [&] { serve(s, link, shared, front); });
+  return 0;
+}
+
+}  // namespace strata::cli

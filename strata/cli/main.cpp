@@ -1,0 +1,74 @@
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <new>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strata/base/error.h"
+#include "strata/cli/commands.h"
+#include "strata/cli/effects.h"
+
+namespace strata::cli {
+namespace {
+
+int dispatch(const Invocation& invocation) {
+  switch (invocation.command) {
+    case kServe:
+      return run_serve(invocation);
+    case kRun:
+      return run_run(invocation);
+    case kInspect:
+      return run_inspect(invocation);
+    case kBench:
+      return run_bench(invocation);
+    case kEval:
+      return run_eval(invocation);
+    case kEngine:
+      return run_engine(invocation);
+    case kOptions:
+      std::cout << options_page();
+      return 0;
+  }
+  return 64;
+}
+
+int run_program(const std::vector<std::string>& arguments) {
+  const Invocation invocation = parse_arguments(arguments, [](const char* name) {
+    const char* value = std::getenv(name);
+    return value == nullptr ? std::optional<std::string>() : std::string(value);
+  });
+  if (!invocation.reply.empty()) {
+    std::cout << invocation.reply << std::flush;
+    return arguments.empty() ? exit_code(ErrorCode::kInvalidArgument) : 0;
+  }
+  for (const std::string& text : invocation.warnings) warn(text);
+  for (const std::string& text : without_effect(invocation)) warn(text);
+  apply_process_settings(invocation);
+  const int code = dispatch(invocation);
+  std::cout.flush();
+  if (!std::cout) throw Error(ErrorCode::kIo, "the output could not be written");
+  return code;
+}
+
+}  // namespace
+}  // namespace strata::cli
+
+int main(int argc, char** argv) {
+  const auto fail = [](const char* text, int code) {
+    std::cout.flush();
+    std::fprintf(stderr, "strata: %s\n", text);
+    return code;
+  };
+  try {
+    return strata::cli::run_program({argv + 1, argv + argc});
+  } catch (const strata::Error& e) {
+    return fail(e.what(), strata::exit_code(e.code()));
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", strata::exit_code(strata::ErrorCode::kResourceExhausted));
+  } catch (const std::exception& e) {
+    return fail(e.what(), strata::exit_code(strata::ErrorCode::kInternal));
+  }
+}

@@ -1,0 +1,145 @@
+#include "strata/cli/model_setup.h"
+
+#include <cstdio>
+#include <filesystem>
+
+#include "strata/base/cpu_features.h"
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/log.h"
+#include "strata/base/os/terminal.h"
+#include "strata/cli/commands.h"
+
+namespace strata::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kDemo = "models/strata-demo.gguf";
+// Where nothing is loaded faster than this, a line that comes and goes would only flicker.
+constexpr std::chrono::milliseconds kQuiet{500};
+
+}  // namespace
+
+void apply_process_settings(const Invocation& invocation) {
+  const Settings& s = invocation.settings;
+  LogLevel level = LogLevel::kWarning;
+  if (invocation.command == kServe || invocation.command == kEngine || s.verbose) {
+    level = LogLevel::kInfo;
+  }
+  if (s.log_level != "auto") parse_log_level(s.log_level, level);
+  set_log_level(level);
+  CpuLevel cpu = CpuLevel::kBaseline;
+  if (s.cpu_isa != "auto" && parse_cpu_level(s.cpu_isa, cpu)) {
+    set_cpu_features(limited(detect_cpu_features(), cpu));
+  }
+}
+
+void warn(std::string_view text) {
+  std::fprintf(stderr, "strata: warning: %.*s\n", static_cast<int>(text.size()), text.data());
+}
+
+std::string find_model(const Settings& settings) {
+  if (!settings.model.empty()) return settings.model;
+  std::error_code error;
+  if (fs::exists(kDemo, error)) return kDemo;
+  // build/PRESET/bin/strata lies three folders below the repository.
+  fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (int i = 0; i < 4 && !folder.empty(); ++i, folder = folder.parent_path()) {
+    if (fs::exists(folder / kDemo, error)) return (folder / kDemo).string();
+  }
+  throw Error(ErrorCode::kNotFound,
+              format("no model given, and the demo model {} is neither below this folder nor in "
+                     "the repository of the program",
+                     kDemo));
+}
+
+model::InstanceOptions instance_options(const Settings& s, const std::string& path) {
+  const auto word = [](const std::string& value) { return value == "auto" ? "" : value; };
+  model::InstanceOptions options;
+  options.path = path;
+  options.mapped = !s.no_mmap;
+  options.device = s.device;
+  options.threads = static_cast<int>(s.threads);
+  options.max_context = s.max_context;
+  options.chunk = static_cast<int>(s.prefill);
+  options.kv = word(s.kv);
+  options.rope_scaling = word(s.rope_scaling);
+  options.rope_scale = s.rope_scale;
+  options.yarn_context = s.yarn_orig_ctx;
+  return options;
+}
+
+void report_choices(const model::Instance& instance, const Settings& settings) {
+  std::string line;
+  for (const model::Decision& d : instance.decisions()) {
+    line += format("{}{} {} ({})", line.empty() ? "" : ", ", d.name, d.value, d.why);
+  }
+  log_info(format("{} on {}, processor {}: {}", model_name(instance.file().shards().front().path),
+                  settings.device, cpu_features().text(), line));
+  for (const std::string& text : instance.warnings()) log_warning(text);
+  const std::string table = instance.plan().table();
+  if (settings.show_plan) {
+    std::fprintf(stderr, "%s", table.c_str());
+  } else {
+    log_debug(format("plan:\n{}", table));
+  }
+}
+
+std::string model_name(const std::string& path) {
+  const fs::path file = fs::path(path).lexically_normal();
+  std::string name = file.extension() == ".gguf" ? file.stem().string() : file.filename().string();
+  if (name.empty()) name = file.parent_path().filename().string();
+  // "x-00001-of-00003"
+  constexpr std::string_view kShape = "-#####-of-#####";
+  if (name.size() > kShape.size()) {
+    const std::string_view tail = std::string_view(name).substr(name.size() - kShape.size());
+    const bool shard = std::equal(tail.begin(), tail.end(), kShape.begin(), [](char c, char shape) {
+      return shape == '#' ? c >= '0' && c <= '9' : c == shape;
+    });
+    if (shard) name.resize(name.size() - kShape.size());
+  }
+  return name.empty() ? "model" : name;
+}
+
+std::unique_ptr<text::Tokenizer> read_tokenizer(const gguf::Model& file) {
+  return std::make_unique<text::Tokenizer>(text::read_vocab(file.metadata()));
+}
+
+std::unique_ptr<text::ChatTemplate> read_chat_template(const gguf::Model& file,
+                                                       const text::Tokenizer& tokenizer) {
+  const auto source = file.metadata().find_string("tokenizer.chat_template");
+  const auto piece = [&](std::optional<int32_t> id) {
+    return id && tokenizer.contains(*id) ? std::string(tokenizer.piece(*id)) : std::string();
+  };
+  try {
+    return std::make_unique<text::ChatTemplate>(
+        source.value_or("{{ raise_exception('this model has no chat template: only completions of "
+                        "plain text are possible') }}"),
+        piece(tokenizer.bos_id()), piece(tokenizer.eos_id()));
+  } catch (Error& e) {
+    e.with("chat template");
+    throw;
+  }
+}
+
+LoadProgress::LoadProgress(const Settings& settings)
+    : begun_(std::chrono::steady_clock::now()),
+      wanted_(settings.progress || os::is_terminal(os::kStderr)) {}
+
+LoadProgress::~LoadProgress() {
+  if (shown_) std::fprintf(stderr, "\r\033[K");
+}
+
+void LoadProgress::show(Bytes done, Bytes total) {
+  if (!wanted_ || total == 0) return;
+  if (std::chrono::steady_clock::now() - begun_ < kQuiet) return;
+  const int percent =
+      static_cast<int>(static_cast<double>(done) * 100 / static_cast<double>(total));
+  if (percent == percent_) return;
+  percent_ = percent;
+  shown_ = true;
+  std::fprintf(stderr, "\rreading weights: %d %%", percent);
+}
+
+}  // namespace strata::cli

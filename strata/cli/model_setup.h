@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "strata/cli/arguments.h"
+#include "strata/gguf/model.h"
+#include "strata/model/instance.h"
+#include "strata/text/chat_template.h"
+#include "strata/text/tokenizer.h"
+
+namespace strata::cli {
+
+// The model asked for, or the demo model below the current folder or the program's repository.
+// Errors: kNotFound if it is in neither.
+std::string find_model(const Settings& settings);
+
+// For the model at `path`.
+model::InstanceOptions instance_options(const Settings& settings, const std::string& path);
+
+// Tells what the options came to (info), warns, and prints the plan if asked for.
+void report_choices(const model::Instance& instance, const Settings& settings);
+
+// The name under which a model is reported: that of its file or folder, without the number of a
+// shard. Known before the file is read.
+std::string model_name(const std::string& path);
+
+// Tokenizer and chat template of a file. Errors: kCorruptFile, kUnsupported.
+std::unique_ptr<text::Tokenizer> read_tokenizer(const gguf::Model& file);
+// A file without a template gets one that refuses to render and says why.
+std::unique_ptr<text::ChatTemplate> read_chat_template(const gguf::Model& file,
+                                                       const text::Tokenizer& tokenizer);
+
+// Shows on stderr how far the loading is: from half a second on, if that is a terminal or was asked
+// for. Clears its line when it goes.
+class LoadProgress {
+ public:
+  explicit LoadProgress(const Settings& settings);
+  ~LoadProgress();
+  LoadProgress(const LoadProgress&) = delete;
+  LoadProgress& operator=(const LoadProgress&) = delete;
+
+  void show(Bytes done, Bytes total);
+
+ private:
+  std::chrono::steady_clock::time_point begun_;
+  bool wanted_, shown_ = false;
+  int percent_ = -1;
+};
+
+}  // namespace strata::cli

@@ -1,0 +1,108 @@
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <sstream>
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/log.h"
+#include "strata/cli/commands.h"
+#include "strata/cli/model_setup.h"
+#include "strata/cli/sampling.h"
+#include "strata/server/server.h"
+#include "strata/supervise/supervisor.h"
+
+namespace strata::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<std::string> read_keys(const std::string& path) {
+  std::vector<std::string> keys;
+  std::istringstream lines(read_text_file(path, "API key file"));
+  for (std::string line; std::getline(lines, line);) {
+    const size_t first = line.find_first_not_of(" \t\r");
+    if (first == std::string::npos || line[first] == '#') continue;
+    keys.push_back(line.substr(first, line.find_last_not_of(" \t\r") - first + 1));
+  }
+  // An empty file must not open the server to everyone.
+  if (keys.empty()) {
+    throw Error(ErrorCode::kInvalidArgument, format("API key file {}: no key in it", path));
+  }
+  return keys;
+}
+
+server::Config server_config(const Settings& s) {
+  server::Config config;
+  config.host = s.host;
+  config.port = static_cast<uint16_t>(s.port);
+  config.api_keys = s.api_keys;
+  if (!s.api_key_file.empty()) {
+    for (std::string& key : read_keys(s.api_key_file)) config.api_keys.push_back(std::move(key));
+  }
+  config.cors_origins = s.cors_origins;
+  config.allowed_hosts = s.allowed_hosts;
+  config.keepalive = std::chrono::milliseconds(std::lround(s.keepalive_s * 1000));
+  config.max_body_bytes = static_cast<size_t>(s.max_body_mib) << 20;
+  config.max_bodies_bytes = std::max(config.max_bodies_bytes, config.max_body_bytes);
+  config.default_sampling = sampling_of(s);
+  return config;
+}
+
+// What the engine process is started with: the settings that are its business, and the model by a
+// path that no folder change or leading dash can spoil.
+std::vector<std::string> engine_arguments(const Settings& settings, const std::string& model) {
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) throw Error(ErrorCode::kIo, format("/proc/self/exe: {}", error.message()));
+  std::vector<std::string> words = {program.string(), "engine", fs::absolute(model).string()};
+  for (std::string& word : to_arguments(kEngine, settings)) words.push_back(std::move(word));
+  return words;
+}
+
+// Both the model's, read from the header of its file, and none of its weights.
+struct Texts {
+  std::unique_ptr<text::Tokenizer> tokenizer;
+  std::unique_ptr<text::ChatTemplate> chat_template;
+};
+
+Texts read_texts(const std::string& path) {
+  const gguf::Model file = gguf::Model::open(path);
+  Texts texts;
+  texts.tokenizer = read_tokenizer(file);
+  texts.chat_template = read_chat_template(file, *texts.tokenizer);
+  return texts;
+}
+
+}  // namespace
+
+bool has_server() { return true; }
+
+int run_serve(const Invocation& invocation) {
+  const Settings& s = invocation.settings;
+  const std::string path = find_model(s);
+  server::Config config = server_config(s);
+  // The engine has no use for it, and its memory may be dumped.
+  ::unsetenv("STRATA_API_KEY");
+  config.model_name = model_name(path);
+  // The port first: who cannot have it need not wait for a model.
+  server::Server server(std::move(config));
+  server.catch_signals();
+  const Texts texts = read_texts(path);
+  const auto frontend = server::text_frontend(*texts.tokenizer, *texts.chat_template);
+  std::fprintf(stderr, "strata: serving %s on %s\n", server.config().model_name.c_str(),
+               server.url().c_str());
+  supervise::Supervisor engine(supervise::process_launcher(engine_arguments(s, path)), {});
+  const int code = server.run(*frontend, engine);
+  engine.stop();
+  if (code != 0) {
+    const supervise::Status status = engine.status();
+    std::fprintf(stderr, "strata: the engine %s\n",
+                 status.reasons.empty() ? "failed" : status.reasons.front().c_str());
+  }
+  return code;
+}
+
+}  // namespace strata::cli

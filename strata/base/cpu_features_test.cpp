@@ -65,8 +65,8 @@ TEST(CpuFeatures, WordsAndLevels) {
 // The compiler's own detection is an independent witness.
 TEST(CpuFeatures, ThisProcessor) {
   const CpuFeatures f = detect_cpu_features();
-  EXPECT_EQ(f.avx2, __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
-                        __builtin_cpu_supports("f16c") != 0);
+  // F16C is no word that clang 14 knows; AVX2 never came without it.
+  EXPECT_EQ(f.avx2, __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0);
   EXPECT_EQ(f.avx512,
             __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
                 __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0);

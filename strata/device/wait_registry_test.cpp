@@ -42,6 +42,7 @@ TEST(WaitRegistry, ListsWhoWaitsForWhatSinceWhen) {
 TEST(WaitRegistry, MoreWaitsThanRoomAreWaitedForUnlisted) {
   WaitRegistry waits;
   std::vector<std::unique_ptr<WaitRegistry::Scope>> scopes;
+  scopes.reserve(100);
   for (int i = 0; i < 100; ++i) {
     scopes.push_back(std::make_unique<WaitRegistry::Scope>(waits, WaitFor{"test", "x"}, kHostId,
                                                            Deadline::within(seconds(1))));
@@ -109,6 +110,7 @@ TEST(WaitRegistry, TakesManyThreads) {
     }
   });
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 500; ++i) {

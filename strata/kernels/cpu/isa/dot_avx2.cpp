@@ -8,6 +8,7 @@ namespace {
 
 // In terms of Vec; the order matters.
 // clang-format off
+#include "strata/kernels/cpu/isa/dot_rows.inl"
 #include "strata/kernels/cpu/isa/dot_vec_avx2.inl"
 #include "strata/kernels/cpu/isa/dot_tile.inl"
 #include "strata/kernels/cpu/isa/dot_gemm.inl"

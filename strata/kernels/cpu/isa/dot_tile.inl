@@ -11,14 +11,14 @@ struct Tile {
   alignas(64) int16_t min[kMaxCols / 32][kRows][2];  // one a group of 16 columns
 };
 
-// Where the parts of one block of one half or whole tile go.
-struct TileAt {
+// A block's place in a tile.
+struct TileSink {
   uint8_t* code;
   int32_t* scale;
   int16_t* min;
-  void put_code(int k, Vec::Int x) const { Vec::store(code + 64 * k, x); }
-  void put_scale(int g, Vec::Int x) const { Vec::store(scale + 16 * g, x); }
-  void put_min(int g, Vec::Int x) const { Vec::store(min + 32 * g, x); }
+  STRATA_INLINE void put_code(int k, Vec::Int x) { Vec::store(code + 64 * k, x); }
+  STRATA_INLINE void put_scale(int g, Vec::Int x) { Vec::store(scale + 16 * g, x); }
+  STRATA_INLINE void put_min(int pair, Vec::Int x) { Vec::store(min + 32 * pair, x); }
 };
 
 constexpr int kSegments = 8;

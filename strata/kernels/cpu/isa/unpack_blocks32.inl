@@ -1,5 +1,7 @@
-// Types of 32-value blocks, and Q2_0. Each takes one block of every row of a tile apart: `at` is
-// the block's offset in the rows. quant/blocks32.cpp and quant/low_bits.cpp have the layouts.
+// Types of 32-value blocks, and Q2_0. A trait says where its scales lie and takes one block of each
+// of Vec::kLanes weight rows apart, one row a lane: put_code(k, ...) gets the codes of values 4k to
+// 4k + 3, ascending inside a group. quant/blocks32.cpp and quant/low_bits.cpp have the layouts.
+// No load may leave the block: it can be the last of a mapped file.
 
 // Where a type keeps its f16 scales. kDmin < 0: none.
 template <int block_bytes, int block_values, int d, int dmin = -1>
@@ -19,16 +21,18 @@ alignas(16) constexpr int8_t kNonLinearSigned[16] = {-127, -104, -83, -65, -49, 
                                                      1,    13,   25,  38,  53,  69,  89,  113};
 alignas(16) constexpr uint8_t kNonLinearOffset[16] = {1,   24,  45,  63,  79,  93,  106, 118,
                                                       129, 141, 153, 166, 181, 197, 217, 241};
-inline Vec::Int non_linear_table() {
+STRATA_INLINE Vec::Int non_linear_table() {
   return Vec::table16(Vec::kSigned8 ? static_cast<const void*>(kNonLinearSigned)
                                     : static_cast<const void*>(kNonLinearOffset));
 }
-inline Vec::Int flip8(Vec::Int x) { return Vec::kSigned8 ? x : Vec::bit_xor(x, Vec::all8(0x80)); }
+STRATA_INLINE Vec::Int flip8(Vec::Int x) {
+  return Vec::kSigned8 ? x : Vec::bit_xor(x, Vec::all8(0x80));
+}
 
 // 16 bytes a row: nibbles of 32 values, the low ones first.
-inline void split_nibbles(const uint8_t* const* row, size_t at, Vec::Int out[8]) {
+STRATA_INLINE void split_nibbles(const RowsAt& rows, int at, Vec::Int out[8]) {
   Vec::Int v[4];
-  Vec::load_rows16(row, at, v);
+  Vec::load_rows16(rows, at, v);
   const Vec::Int mask = Vec::all8(15);
 #pragma GCC unroll 4
   for (int k = 0; k < 4; ++k) {
@@ -37,31 +41,31 @@ inline void split_nibbles(const uint8_t* const* row, size_t at, Vec::Int out[8])
   }
 }
 
-inline void put_nibbles(const uint8_t* const* row, size_t at, const TileAt& out) {
+STRATA_INLINE void put_nibbles(const RowsAt& rows, int at, auto& out) {
   Vec::Int v[8];
-  split_nibbles(row, at, v);
+  split_nibbles(rows, at, v);
 #pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) out.put_code(k, v[k]);
 }
 
-inline void put_non_linear(const uint8_t* const* row, size_t at, const TileAt& out, int first) {
+STRATA_INLINE void put_non_linear(const RowsAt& rows, int at, int first, auto& out) {
   Vec::Int v[8];
-  split_nibbles(row, at, v);
+  split_nibbles(rows, at, v);
   const Vec::Int table = non_linear_table();
 #pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) out.put_code(first + k, Vec::look_up(table, v[k]));
 }
 
 // Nibbles with a fifth bit: bit j of the four bytes at `high` belongs to value j.
-inline void put_nibbles5(const uint8_t* const* row, size_t high, size_t at, const TileAt& out) {
-  Vec::Int v[8];
-  split_nibbles(row, at, v);
-  const Vec::Int bits = Vec::load_rows4(row, high);
+STRATA_INLINE void put_nibbles5(const RowsAt& rows, int high, int at, auto& out) {
+  Vec::Int v[8], bits[4];
+  split_nibbles(rows, at, v);
+  Vec::load_rows16(rows, high, bits);
   const Vec::Int low = Vec::all32(0x08040201);
   const Vec::Int up = Vec::all32(static_cast<int>(0x80402010u));
   const Vec::Int fifth = Vec::all8(16);
-  const Vec::Int byte[4] = {Vec::spread_byte<0>(bits), Vec::spread_byte<1>(bits),
-                            Vec::spread_byte<2>(bits), Vec::spread_byte<3>(bits)};
+  const Vec::Int byte[4] = {Vec::spread_byte<0>(bits[0]), Vec::spread_byte<1>(bits[0]),
+                            Vec::spread_byte<2>(bits[0]), Vec::spread_byte<3>(bits[0])};
 #pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) {
     const Vec::Int set = Vec::has_bits8(byte[k / 2], k % 2 == 0 ? low : up);
@@ -71,68 +75,64 @@ inline void put_nibbles5(const uint8_t* const* row, size_t high, size_t at, cons
 
 struct Q4_0 : Layout<18, 32, 0> {
   using Form = Form32<8, 8>;
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_nibbles(row, at + 2, out);
-  }
+  static constexpr int kLoads = 1;
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles(rows, 2, out); }
 };
 
 // "+ m" is a min of 1 with dmin = -m.
 struct Q4_1 : Layout<20, 32, 0, 2> {
   using Form = Form32Min;
+  static constexpr int kLoads = 1;
   static constexpr float kDminFactor = -1.0f;
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_nibbles(row, at + 4, out);
-  }
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles(rows, 4, out); }
 };
 
 struct Q5_0 : Layout<22, 32, 0> {
   using Form = Form32<16, 4>;
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_nibbles5(row, at + 2, at + 6, out);
-  }
+  static constexpr int kLoads = 2;
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles5(rows, 2, 6, out); }
 };
 
 struct Q5_1 : Layout<24, 32, 0, 2> {
   using Form = Form32Min;
+  static constexpr int kLoads = 2;
   static constexpr float kDminFactor = -1.0f;
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_nibbles5(row, at + 4, at + 8, out);
-  }
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles5(rows, 4, 8, out); }
 };
 
 struct Q8_0 : Layout<34, 32, 0> {
   using Form = Form32Signed;
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
-#pragma GCC unroll 2
-    for (int half = 0; half < 2; ++half) {
-      Vec::Int v[4];
-      Vec::load_rows16(row, at + 2 + 16 * static_cast<size_t>(half), v);
-#pragma GCC unroll 4
-      for (int k = 0; k < 4; ++k) out.put_code(4 * half + k, flip8(v[k]));
-    }
+  static constexpr int kLoads = 2;
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+    Vec::Int v[8];
+    Vec::load_rows32(rows, 2, v);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) out.put_code(k, flip8(v[k]));
   }
 };
 
 struct IQ4_NL : Layout<18, 32, 0> {
   using Form = Form32Signed;
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_non_linear(row, at + 2, out, 0);
+  static constexpr int kLoads = 1;
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+    put_non_linear(rows, 2, 0, out);
   }
 };
 
 struct Q2_0 : Layout<18, 64, 0> {
   using Form = Form32<1, 8>;
+  static constexpr int kLoads = 1;
   template <int byte>
-  static void put_byte(Vec::Int v, int k, const TileAt& out) {
+  STRATA_INLINE static void put_byte(Vec::Int v, int k, auto& out) {
     // The four pairs of a byte go to the four bytes of a lane: shifts by 0, 6, 12 and 18.
     const Vec::Int b = Vec::bit_and(Vec::shift_right<8 * byte>(v), Vec::all32(255));
     const Vec::Int two = Vec::bit_or(b, Vec::shift_left<12>(b));
     const Vec::Int four = Vec::bit_or(two, Vec::shift_left<6>(two));
     out.put_code(4 * k + byte, Vec::bit_and(four, Vec::all8(3)));
   }
-  static void unpack(const uint8_t* const* row, size_t at, const TileAt& out) {
+  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
     Vec::Int v[4];
-    Vec::load_rows16(row, at + 2, v);
+    Vec::load_rows16(rows, 2, v);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
       put_byte<0>(v[k], k, out);

@@ -1,10 +1,10 @@
 // The IQ types whose octets come from a codebook. Look-ups go row by row, into a buffer of codes
 // that are then turned so that a row is a lane. quant/iq_grids.cpp has the layouts.
 
-// Codes of one block of 16 rows, with the form's offset added.
+// Codes of one block of each row, with the form's offset added.
 struct GridCodes {
   // 64 bytes apart from a power of two, so that rows do not share a cache set.
-  alignas(64) uint8_t row[Tile::kRows][256 + 64];
+  alignas(64) uint8_t row[Vec::kLanes][256 + 64];
 };
 
 // For a sign byte, 0xFF where a value is negated. The second half of the 7-bit table is the parity.
@@ -65,32 +65,29 @@ inline __m256i eight_entries(const uint32_t* grid, const uint32_t (&i)[8]) {
                           static_cast<int>(grid[i[1]]), static_cast<int>(grid[i[0]]));
 }
 
-// 2s + 1 for the four bytes of s.
-inline void put_odd_scales(Vec::Int s, int first, const TileAt& out) {
-  put_scales(Vec::bit_or(Vec::shift_left<1>(s), Vec::all8(1)), first, 0, out);
+// 2s + 1, where s is the lowest byte of each lane.
+STRATA_INLINE Vec::Int odd_scale(Vec::Int s) {
+  return Vec::bit_or(Vec::shift_left<1>(Vec::bit_and(s, Vec::all32(255))), Vec::all32(1));
 }
-// Eight bytes of nibbles: 16 scales. Vec::load_rows4 at two places keeps inside the block.
-inline void put_nibble_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
-  for (int i = 0; i < 2; ++i) {
-    const Vec::Int v = Vec::load_rows4(row, at + 4 * static_cast<size_t>(i));
-    const Vec::Int mask = Vec::all32(15);
-    const auto put = [&](int g, Vec::Int s) {
-      out.put_scale(8 * i + g,
-                    Vec::bit_or(Vec::shift_left<1>(Vec::bit_and(s, mask)), Vec::all32(1)));
-    };
-    put(0, v);
-    put(1, Vec::shift_right<4>(v));
-    put(2, Vec::shift_right<8>(v));
-    put(3, Vec::shift_right<12>(v));
-    put(4, Vec::shift_right<16>(v));
-    put(5, Vec::shift_right<20>(v));
-    put(6, Vec::shift_right<24>(v));
-    put(7, Vec::shift_right<28>(v));
-  }
+
+// Eight nibbles a lane to eight scales.
+STRATA_INLINE void put_nibble_scales(Vec::Int v, int first, auto& out) {
+  const Vec::Int mask = Vec::all8(15);
+  const Vec::Int even = Vec::bit_and(v, mask);
+  const Vec::Int odd = Vec::bit_and(Vec::shift_right<4>(v), mask);
+  out.put_scale(first, odd_scale(even));
+  out.put_scale(first + 1, odd_scale(odd));
+  out.put_scale(first + 2, odd_scale(Vec::shift_right<8>(even)));
+  out.put_scale(first + 3, odd_scale(Vec::shift_right<8>(odd)));
+  out.put_scale(first + 4, odd_scale(Vec::shift_right<16>(even)));
+  out.put_scale(first + 5, odd_scale(Vec::shift_right<16>(odd)));
+  out.put_scale(first + 6, odd_scale(Vec::shift_right<24>(even)));
+  out.put_scale(first + 7, odd_scale(Vec::shift_right<24>(odd)));
 }
 
 struct IQ2_XXS : Layout<66, 256, 0> {
   using Form = Form256<32, false, 64, 1>;
+  static constexpr int kLoads = Vec::kLanes;
   static constexpr float kDFactor = 0.125f;
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     const uint64_t* grid = grids.iq2xxs;
@@ -100,18 +97,20 @@ struct IQ2_XXS : Layout<66, 256, 0> {
                      seven_bit_masks(load_u32(p + 4)));
     }
   }
-  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
-#pragma GCC unroll 8
-    for (int g = 0; g < 8; ++g) {
-      const Vec::Int s =
-          Vec::shift_right<28>(Vec::load_rows4(row, at + 6 + 8 * static_cast<size_t>(g)));
-      out.put_scale(g, Vec::bit_or(Vec::shift_left<1>(s), Vec::all32(1)));
+  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {  // indices and signs of two groups
+      Vec::Int v[4];
+      Vec::load_rows16(rows, 2 + 16 * i, v);
+      out.put_scale(2 * i, odd_scale(Vec::shift_right<28>(v[1])));
+      out.put_scale(2 * i + 1, odd_scale(Vec::shift_right<28>(v[3])));
     }
   }
 };
 
 struct IQ2_XS : Layout<74, 256, 0> {
   using Form = Form256<16, false, 64, 1>;
+  static constexpr int kLoads = Vec::kLanes;
   static constexpr float kDFactor = 0.125f;
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     const uint64_t* grid = grids.iq2xs;
@@ -124,13 +123,17 @@ struct IQ2_XS : Layout<74, 256, 0> {
                      four_words(signs[a >> 9], signs[b >> 9], signs[c >> 9], signs[d >> 9]));
     }
   }
-  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_nibble_scales(row, at + 66, out);
+  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+    Vec::Int v[4];
+    Vec::load_rows16(rows, 58, v);
+    put_nibble_scales(v[2], 0, out);
+    put_nibble_scales(v[3], 8, out);
   }
 };
 
 struct IQ2_S : Layout<82, 256, 0> {
   using Form = Form256<16, false, 64, 1>;
+  static constexpr int kLoads = Vec::kLanes;
   static constexpr float kDFactor = 0.125f;
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     const uint64_t* grid = grids.iq2s;
@@ -143,13 +146,17 @@ struct IQ2_S : Layout<82, 256, 0> {
                      full_masks(block + 34 + 4 * g));
     }
   }
-  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
-    put_nibble_scales(row, at + 74, out);
+  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+    Vec::Int v[4];
+    Vec::load_rows16(rows, 66, v);
+    put_nibble_scales(v[2], 0, out);
+    put_nibble_scales(v[3], 8, out);
   }
 };
 
 struct IQ3_XXS : Layout<98, 256, 0> {
   using Form = Form256<32, false, 64, 1>;
+  static constexpr int kLoads = Vec::kLanes;
   static constexpr float kDFactor = 0.25f;
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     for (int g = 0; g < 8; ++g) {
@@ -159,18 +166,17 @@ struct IQ3_XXS : Layout<98, 256, 0> {
                      seven_bit_masks(load_u32(block + 66 + 4 * g)));
     }
   }
-  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
+  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+    Vec::Int v[8];
+    Vec::load_rows32(rows, 66, v);
 #pragma GCC unroll 8
-    for (int g = 0; g < 8; ++g) {
-      const Vec::Int s =
-          Vec::shift_right<28>(Vec::load_rows4(row, at + 66 + 4 * static_cast<size_t>(g)));
-      out.put_scale(g, Vec::bit_or(Vec::shift_left<1>(s), Vec::all32(1)));
-    }
+    for (int g = 0; g < 8; ++g) out.put_scale(g, odd_scale(Vec::shift_right<28>(v[g])));
   }
 };
 
 struct IQ3_S : Layout<110, 256, 0> {
   using Form = Form256<32, false, 16, 4>;
+  static constexpr int kLoads = Vec::kLanes;
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     for (int g = 0; g < 8; ++g) {
       const uint8_t* q = block + 2 + 8 * g;
@@ -183,35 +189,41 @@ struct IQ3_S : Layout<110, 256, 0> {
                      full_masks(block + 74 + 4 * g));
     }
   }
-  static void put_all_scales(const uint8_t* const* row, size_t at, const TileAt& out) {
-    const Vec::Int v = Vec::load_rows4(row, at + 106);
-    const Vec::Int nibble = Vec::all8(15);
-    const Vec::Int even = Vec::bit_and(v, nibble);
-    const Vec::Int odd = Vec::bit_and(Vec::shift_right<4>(v), nibble);
-    // Scales alternate between low and high nibbles.
-    const Vec::Int mask = Vec::all32(0xFF);
-    const auto put = [&](int g, Vec::Int s) {
-      out.put_scale(g, Vec::bit_or(Vec::shift_left<1>(Vec::bit_and(s, mask)), Vec::all32(1)));
-    };
-    put(0, even);
-    put(1, odd);
-    put(2, Vec::shift_right<8>(even));
-    put(3, Vec::shift_right<8>(odd));
-    put(4, Vec::shift_right<16>(even));
-    put(5, Vec::shift_right<16>(odd));
-    put(6, Vec::shift_right<24>(even));
-    put(7, Vec::shift_right<24>(odd));
+  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+    Vec::Int v[4];
+    Vec::load_rows16(rows, 94, v);
+    put_nibble_scales(v[3], 0, out);
   }
 };
 
-// Turns the codes of one block: 256 columns of the tile.
-inline void turn_grid_codes(const GridCodes& codes, int part, const TileAt& out) {
-  const uint8_t* row[Vec::kLanes];
-  for (int r = 0; r < Vec::kLanes; ++r) row[r] = codes.row[part * Vec::kLanes + r];
-  for (int i = 0; i < 16; ++i) {
-    Vec::Int v[4];
-    Vec::load_rows16(row, 16 * static_cast<size_t>(i), v);
-#pragma GCC unroll 4
-    for (int k = 0; k < 4; ++k) out.put_code(4 * i + k, v[k]);
+// Turns the codes of one block so that a row is a lane.
+STRATA_INLINE void put_grid_codes(const GridCodes& codes, auto& out) {
+#pragma GCC unroll 8
+  for (int i = 0; i < 8; ++i) {
+    Vec::Int v[8];
+    Vec::turn_rows32(codes.row[0] + 32 * i, sizeof(codes.row[0]), v);
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) out.put_code(8 * i + k, v[k]);
+  }
+}
+
+template <class T>
+concept HasGrid = requires {
+  &T::look_up;
+};
+
+// One block of Vec::kLanes rows, of any type.
+template <class T>
+STRATA_INLINE void unpack_block(const DotGrids& grids, const RowsAt& rows, auto& out) {
+  if constexpr (HasGrid<T>) {
+    GridCodes codes;
+    for (int r = 0; r < Vec::kLanes; ++r) {
+      Vec::prefetch(rows, 1);
+      T::look_up(grids, rows.base + static_cast<size_t>(r) * rows.stride, codes.row[r]);
+    }
+    T::put_all_scales(rows, out);
+    put_grid_codes(codes, out);
+  } else {
+    T::unpack(rows, out);
   }
 }

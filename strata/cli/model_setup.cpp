@@ -70,7 +70,7 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
   return options;
 }
 
-void report_choices(const model::Instance& instance, const Settings& settings) {
+void report_choices(model::Instance& instance, const Settings& settings) {
   std::string line;
   for (const model::Decision& d : instance.decisions()) {
     line += format("{}{} {} ({})", line.empty() ? "" : ", ", d.name, d.value, d.why);

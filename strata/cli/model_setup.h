@@ -20,7 +20,7 @@ std::string find_model(const Settings& settings);
 model::InstanceOptions instance_options(const Settings& settings, const std::string& path);
 
 // Tells what the options came to (info), warns, and prints the plan if asked for.
-void report_choices(const model::Instance& instance, const Settings& settings);
+void report_choices(model::Instance& instance, const Settings& settings);
 
 // The name under which a model is reported: that of its file or folder, without the number of a
 // shard. Known before the file is read.

@@ -13,16 +13,16 @@ namespace strata::text {
 struct ChatTemplate::Program {
   TemplateTree tree;
   TemplateLimits limits;
-  Value bos_token;
-  Value eos_token;
+  Value tokens;  // bos_token and eos_token by name
 };
 
 ChatTemplate::ChatTemplate(std::string_view source, std::string bos_token, std::string eos_token,
                            TemplateLimits limits) {
   try {
-    program_ = std::make_unique<const Program>(Program{parse_template(source, limits), limits,
-                                                       Value::scaffold(std::move(bos_token)),
-                                                       Value::scaffold(std::move(eos_token))});
+    program_ = std::make_unique<const Program>(
+        Program{parse_template(source, limits), limits,
+                Value::map(Value::Members{{"bos_token", Value::scaffold(std::move(bos_token))},
+                                          {"eos_token", Value::scaffold(std::move(eos_token))}})});
   } catch (Error& e) {
     e.with("chat template");
     throw;
@@ -36,14 +36,11 @@ ChatTemplate& ChatTemplate::operator=(ChatTemplate&&) noexcept = default;
 std::vector<RenderedSegment> ChatTemplate::render(const Value& context,
                                                   const RenderOptions& options) const {
   TemplateRun run(program_->tree, program_->limits, options);
-  run.define("bos_token", program_->bos_token);
-  run.define("eos_token", program_->eos_token);
+  run.define(program_->tokens.as_map());
   if (!context.is_map()) {
     throw Error(ErrorCode::kInvalidArgument, "chat template: the context is not a map");
   }
-  for (const auto& [key, value] : context.as_map().entries()) {
-    if (key.is_string()) run.define(key.as_string(), value);
-  }
+  run.define(context.as_map());
   try {
     const MarkedText text = run.run();
     std::vector<RenderedSegment> segments;

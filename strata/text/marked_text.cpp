@@ -48,6 +48,9 @@ void MarkedTextBuilder::add(const MarkedText& text, size_t begin, size_t end) {
                   [this](std::string_view piece, Origin origin) { add(piece, origin); });
 }
 
-MarkedText MarkedTextBuilder::take() { return std::exchange(text_, MarkedText()); }
+MarkedText MarkedTextBuilder::take() {
+  budget_->make(sizeof(MarkedText));  // a short text costs more than its bytes
+  return std::exchange(text_, MarkedText());
+}
 
 }  // namespace strata::text

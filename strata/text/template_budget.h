@@ -23,11 +23,12 @@ class TemplateBudget {
     if (bytes > bytes_left_) out_of_bytes();
     bytes_left_ -= bytes;
   }
+  // Refuses at once what n times make(bytes) would refuse in the end.
+  void foresee(uint64_t n, uint64_t bytes) {
+    if (bytes != 0 && n > bytes_left_ / bytes) out_of_bytes();
+  }
   // Reading `bytes` of text once; cheap against a step.
   void scan(uint64_t bytes) { step(bytes / 64); }
-
-  // More of what make() pays for would be refused.
-  uint64_t bytes_left() const { return bytes_left_; }
 
  private:
   [[noreturn]] void out_of_steps() const;

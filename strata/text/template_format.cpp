@@ -178,8 +178,8 @@ class PercentFormatter {
       field(percent);
     }
     const size_t given = tuple_ ? argument_.as_list().items().size() : 1;
-    const bool all_used =
-        used_ >= given || argument_.is_map() || (!tuple_ && argument_.is_list() && used_ == 0);
+    const bool all_used = used_ >= given || argument_.is_map() || argument_.is_undefined() ||
+                          (!tuple_ && argument_.is_list() && used_ == 0);
     if (!all_used && !named_) fail("not all arguments are used");
     return Value::string(out_.take());
   }

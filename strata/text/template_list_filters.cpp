@@ -77,6 +77,9 @@ Value::Items sorted(TemplateRun& run, const Value::Items& items, const Value::It
   return out;
 }
 
+// As in Jinja2: what counts as false has no items, whatever it is.
+Value or_nothing(const Value& input) { return truthy(input) ? input : Value::undefined(""); }
+
 Value batch(TemplateRun& run, const Value& input, const CallArguments& arguments) {
   const BoundArguments args("batch", arguments, {"linecount", "fill_with"}, 1);
   const int64_t size = args.integer(0, 1);
@@ -221,13 +224,13 @@ Value map(TemplateRun& run, const Value& input, const CallArguments& arguments) 
   if (arguments.positional.empty()) {
     const BoundArguments args("map", arguments, {"attribute", "default"}, 1);
     const Path path(&args[0]);
-    for (const Value& item : items_of(run, input, holder)) {
+    for (const Value& item : items_of(run, or_nothing(input), holder)) {
       out.push_back(path.get(run, item, args.given(1)));
     }
   } else {
     const std::string_view name = called_name("map", arguments, 0);
     const CallArguments rest = without_first(arguments, 1);
-    for (const Value& item : items_of(run, input, holder)) {
+    for (const Value& item : items_of(run, or_nothing(input), holder)) {
       out.push_back(run.filter(name, item, rest));
     }
   }
@@ -247,7 +250,7 @@ Value choose(TemplateRun& run, const Value& input, const CallArguments& argument
   const CallArguments rest = without_first(arguments, skip + 1);
   Value holder;
   Value::Items out;
-  for (const Value& item : items_of(run, input, holder)) {
+  for (const Value& item : items_of(run, or_nothing(input), holder)) {
     const Value value = path.get(run, item);
     const bool yes = by_test ? run.test(name, value, rest) : truthy(value);
     if (yes == kKeep) out.push_back(item);

@@ -60,11 +60,13 @@ Value repeat(const Value& value, int64_t times, TemplateBudget& budget) {
     MarkedTextBuilder out(budget);
     // An empty text costs nothing, however often it is asked for.
     if (value.as_text().empty()) times = 0;
+    budget.foresee(static_cast<uint64_t>(times), value.as_text().size());
     for (int64_t i = 0; i < times; ++i) out.add(value.as_text());
     return Value::string(out.take());
   }
   const Value::Items& items = value.as_list().items();
   if (items.empty()) times = 0;
+  budget.foresee(static_cast<uint64_t>(times), items.size() * sizeof(Value));
   Value::Items out;
   for (int64_t i = 0; i < times; ++i) {
     budget.make(items.size() * sizeof(Value));

@@ -21,19 +21,21 @@ TemplateRun::TemplateRun(const TemplateTree& tree, const TemplateLimits& limits,
       budget_(limits),
       scope_(std::make_shared<Scope>(tree.names.size())),
       output_(budget_) {
-  for (const std::string& name : tree.names) {
-    const TemplateFunction function = find_function(name);
+  for (size_t i = 0; i < tree.names.size(); ++i) {
+    const TemplateFunction function = find_function(tree.names[i]);
     if (function == nullptr) continue;
     auto& object = make<FunctionObject>();
     object.function = function;
-    define(name, Value::object(&object));
+    scope_->set(static_cast<NameId>(i), Value::object(&object));
   }
 }
 
-void TemplateRun::define(std::string_view name, const Value& value) {
-  const auto found = std::find(tree_.names.begin(), tree_.names.end(), name);
-  if (found == tree_.names.end()) return;
-  scope_->set(static_cast<NameId>(found - tree_.names.begin()), value);
+void TemplateRun::define(const Map& variables) {
+  for (size_t i = 0; i < tree_.names.size(); ++i) {
+    if (const Value* value = variables.find(tree_.names[i])) {
+      scope_->set(static_cast<NameId>(i), *value);
+    }
+  }
 }
 
 MarkedText TemplateRun::run() {
@@ -256,9 +258,7 @@ Value TemplateRun::call_loop(const LoopObject& loop, const CallArguments& argume
   }
   MarkedTextBuilder inner(budget_);
   MarkedTextBuilder* const before = std::exchange(out_, &inner);
-  // The loop object moves on while the inner loop runs; keep what is needed.
-  const std::shared_ptr<Scope> outside = loop.outside;
-  run_loop(*loop.statement, arguments.positional[0], loop.depth + 1, outside);
+  run_loop(*loop.statement, arguments.positional[0], loop.depth + 1, loop.outside);
   out_ = before;
   return Value::string(inner.take());
 }

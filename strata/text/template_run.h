@@ -19,8 +19,8 @@ class TemplateRun {
  public:
   TemplateRun(const TemplateTree& tree, const TemplateLimits& limits, const RenderOptions& options);
 
-  // Variables of the template; later ones hide earlier ones.
-  void define(std::string_view name, const Value& value);
+  // The variables of the caller. They hide functions of the same name.
+  void define(const Map& variables);
   MarkedText run();
   // The line that is evaluated, for messages.
   int line() const { return line_; }
@@ -100,9 +100,9 @@ class TemplateRun {
   Flow exec_filter_block(const FilterBlockStatement& node);
   Flow exec_with(const WithStatement& node);
   Flow run_loop(const ForStatement& node, const Value& sequence, int depth,
-                const std::shared_ptr<Scope>& outside);
-  Value filtered(const ForStatement& node, const Value& items,
-                 const std::shared_ptr<Scope>& outside);
+                std::shared_ptr<Scope> outside);
+  Flow run_else(const ForStatement& node, std::shared_ptr<Scope> outside);
+  Value filtered(const ForStatement& node, const Value& items, std::shared_ptr<Scope> outside);
   Flow exec_inner(const Block& block);
   // Runs the block in `scope` and gives what it writes.
   Flow render_into(Value& text, const Block& block, std::shared_ptr<Scope> scope);

@@ -89,7 +89,7 @@ TemplateRun::Flow TemplateRun::exec_for(const ForStatement& node) {
 }
 
 Value TemplateRun::filtered(const ForStatement& node, const Value& items,
-                            const std::shared_ptr<Scope>& outside) {
+                            std::shared_ptr<Scope> outside) {
   Value::Items kept;
   const std::shared_ptr<Scope> before = scope_;
   const std::shared_ptr<Scope> inside = new_scope(outside);  // nothing here can keep it
@@ -103,25 +103,28 @@ Value TemplateRun::filtered(const ForStatement& node, const Value& items,
   return make_list(std::move(kept), budget_);
 }
 
+// A loop control there belongs to the loop around this one.
+TemplateRun::Flow TemplateRun::run_else(const ForStatement& node, std::shared_ptr<Scope> outside) {
+  const std::shared_ptr<Scope> before = std::exchange(scope_, std::move(outside));
+  const Flow flow = exec_inner(node.otherwise);
+  scope_ = before;
+  return flow;
+}
+
 TemplateRun::Flow TemplateRun::run_loop(const ForStatement& node, const Value& sequence, int depth,
-                                        const std::shared_ptr<Scope>& outside) {
+                                        std::shared_ptr<Scope> outside) {
   line_ = node.line;
   Value items = iterated(sequence, budget_);
   if (node.filter != nullptr) items = filtered(node, items, outside);
   const std::shared_ptr<Scope> before = scope_;
-  if (items.as_list().items().empty()) {
-    scope_ = outside;
-    // A loop control there belongs to the loop around this one.
-    const Flow flow = exec_inner(node.otherwise);
-    scope_ = before;
-    return flow;
-  }
+  if (items.as_list().items().empty()) return run_else(node, outside);
   auto& loop = make<LoopObject>();
   loop.statement = &node;
   loop.outside = outside;
   loop.items = items;
   loop.depth = depth;
   std::shared_ptr<Scope> inside;
+  bool completed = false;
   for (size_t i = 0; i < items.as_list().items().size(); ++i) {
     budget_.step();
     line_ = node.line;
@@ -135,10 +138,13 @@ TemplateRun::Flow TemplateRun::run_loop(const ForStatement& node, const Value& s
     scope_ = inside;
     inside->set(kNameLoop, Value::object(&loop));
     assign(node.target, items.as_list().items()[i]);
-    if (exec(node.body) == Flow::kBreak) break;
+    const Flow flow = exec(node.body);
+    completed = completed || flow == Flow::kNormal;
+    if (flow == Flow::kBreak) break;
   }
   scope_ = before;
-  return Flow::kNormal;
+  // As in Jinja2: rounds that a loop control cut short do not count.
+  return completed || node.otherwise.empty() ? Flow::kNormal : run_else(node, outside);
 }
 
 TemplateRun::Flow TemplateRun::exec_inner(const Block& block) {

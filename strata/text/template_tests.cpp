@@ -38,6 +38,8 @@ bool is_number(TemplateRun&, const Value& input, const CallArguments& arguments)
 
 bool is_callable(TemplateRun&, const Value& input, const CallArguments& arguments) {
   BoundArguments("callable", arguments, {});
+  // Undefined can be called, too: it then says what is missing.
+  if (input.is_undefined()) return true;
   return input.is(Value::Kind::kObject) &&
          input.as_object()->kind() != TemplateObject::Kind::kNamespace;
 }

@@ -290,6 +290,7 @@ Value aligned(const MarkedText& text, int64_t width, const MarkedText& fill, Ali
   int64_t left = alignment == Alignment::kRight ? room : 0;
   // As Python does: an odd blank goes left of a text of odd width.
   if (alignment == Alignment::kCenter) left = room / 2 + (room & width & 1);
+  budget.foresee(static_cast<uint64_t>(room), fill.size());
   MarkedTextBuilder out(budget);
   for (int64_t i = 0; i < left; ++i) out.add(fill);
   out.add(text);

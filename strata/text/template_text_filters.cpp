@@ -79,18 +79,22 @@ Value format_filter(TemplateRun& run, const Value& input, const CallArguments& a
 
 Value indent(TemplateRun& run, const Value& input, const CallArguments& arguments) {
   const BoundArguments args("indent", arguments, {"width", "first", "blank"}, 3);
+  if (!input.is_string()) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("indent needs a string, not a {}", type_name(input)));
+  }
   MarkedTextBuilder indention(run.budget());
   if (args.has(0) && args[0].is_string()) {
     indention.add(args.text(0));
   } else {
-    const int64_t width = args.integer(0, 4);
+    const int64_t width = std::max<int64_t>(args.integer(0, 4), 0);
+    run.budget().foresee(static_cast<uint64_t>(width), 1);
     for (int64_t i = 0; i < width; ++i) indention.add(" ", Origin::kScaffold);
   }
   const MarkedText space = indention.take();
-  const Value text = to_text(input, run.budget());
   // A newline more, so that a final one is not lost in the cut.
   MarkedTextBuilder with_end(run.budget());
-  with_end.add(text.as_text());
+  with_end.add(input.as_text());
   with_end.add("\n", Origin::kScaffold);
   const Value lines = split_lines(with_end.take(), false, run.budget());
   const bool blank = args.flag(2, false);
@@ -125,7 +129,6 @@ Value trim(TemplateRun& run, const Value& input, const CallArguments& arguments)
 
 Value truncate(TemplateRun& run, const Value& input, const CallArguments& arguments) {
   const BoundArguments args("truncate", arguments, {"length", "killwords", "end", "leeway"}, 4);
-  const Value text = to_text(input, run.budget());
   const MarkedText dots("...", Origin::kScaffold);
   const MarkedText& end = args.has(2) ? args.text(2) : dots;
   const int64_t length = args.integer(0, 255);
@@ -135,16 +138,18 @@ Value truncate(TemplateRun& run, const Value& input, const CallArguments& argume
     throw Error(ErrorCode::kInvalidArgument,
                 "truncate needs a length of at least that of its end, and no negative leeway");
   }
-  const int64_t all = character_count(text.as_text(), run.budget());
-  if (all <= leeway || all - leeway <= length) return text;
-  const std::string_view bytes = text.as_string();
+  // A short list is short enough, too.
+  const int64_t all = length_of(input, run.budget());
+  if (all <= leeway || all - leeway <= length) return input;
+  if (!input.is_string()) throw Error(ErrorCode::kInvalidArgument, "truncate needs a string");
+  const std::string_view bytes = input.as_string();
   size_t cut = code_point_offset(bytes, static_cast<size_t>(length - end_length));
   if (!args.flag(1, false)) {
     const size_t blank = bytes.substr(0, cut).rfind(' ');
     if (blank != std::string_view::npos) cut = blank;
   }
   MarkedTextBuilder out(run.budget());
-  out.add(text.as_text(), 0, cut);
+  out.add(input.as_text(), 0, cut);
   out.add(end);
   return Value::string(out.take());
 }

@@ -14,10 +14,13 @@ static inline uint32_t float_to_bits(float value) {
   return bits;
 }
 
-// e^x to about 1 unit in the last place; 0 below -87.3, and at most 2^127 * 1.99. Range reduction
-// by n ln 2 in two parts, then the degree-6 polynomial of Cephes' expf (Moshier 1992).
+// e^x to about 1 unit in the last place; 0 below -87.3, infinity from 88.3763 on, where n reaches 128
+// and the scale overflows. Range reduction by n ln 2 in two parts, then the degree-6 polynomial of
+// Cephes' expf (Moshier 1992).
 static inline float exp_c(float x) {
-  const float clamped = x > 88.3762f ? 88.3762f : (x < -87.3f ? -87.3f : x);
+  // A NaN takes the lower bound here: no conversion of it to an integer.
+  const float above = x > -87.3f ? x : -87.3f;
+  const float clamped = above < 89.0f ? above : 89.0f;
   const float n = __builtin_rintf(clamped * 1.44269504088896341f);
   float r = __builtin_fmaf(n, -0.693359375f, clamped);
   r = __builtin_fmaf(n, 2.12194440e-4f, r);

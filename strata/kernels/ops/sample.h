@@ -5,7 +5,7 @@
 
 namespace strata::kernels {
 
-// How one row is sampled; a row table in device memory. Temperature 0 is greedy.
+// How one row is sampled; a row table in device memory. A temperature up to 1e-6 is greedy.
 struct SampleParams {
   float temperature = 0;
   float top_p = 1, min_p = 0;
@@ -32,8 +32,8 @@ struct TokenBias {
 // that the choice does not depend on what else is computed. Of equals the lower id wins.
 // Repetition divides a positive logit of a seen token and multiplies a negative one; frequency
 // counts, presence does not. An id stands once among the counts of a row.
-// Shapes: logits [max_rows, vocab], overwritten; params [max_rows]; chosen [max_rows], -1 where no
-//         logit is finite.
+// Shapes: logits [max_rows, vocab], overwritten; params [max_rows]; chosen [max_rows], -1 where the
+//         best logit is infinite or there is none: a broken computation.
 struct SampleRows {
   const int32_t* n_rows = nullptr;
   View<float> logits;

@@ -119,7 +119,7 @@ void qsa_select(const QsaSelect& a) {
       float sum = 0;
       for (int h = 0; h < a.heads; ++h) {
         const float dot = dot_c(a.q.row(row) + h * dim, key.data(), dim);
-        sum = sum + (dot > 0 ? dot : 0.0f);
+        sum = sum + (dot < 0 ? 0.0f : dot);  // a NaN stays one
       }
       score[b] = sum * scale;
       // A comparison needs an order: a broken score loses.

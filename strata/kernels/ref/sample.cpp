@@ -12,6 +12,8 @@ namespace {
 #include "strata/kernels/canonical_math.inl"
 
 constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+// Below this the noise cannot move a choice, and 1 / temperature comes near the end of the range.
+constexpr float kCold = 1e-6f;
 // The largest value that gumbel_c gives: -log(-log(1 - 2^-24)).
 constexpr float kMaxGumbel = 16.64f;
 
@@ -76,7 +78,8 @@ int32_t sample_row(const SampleRows& a, int row) {
   apply_penalties(a, p, x);
   const int32_t top = argmax(x, n);
   if (top < 0 || !(x[top] < std::numeric_limits<float>::infinity())) return -1;
-  if (p.temperature <= 0) return top;
+  // Also where it is no number: the answer is never lost to it.
+  if (!(p.temperature > kCold)) return top;
 
   const float inverse = 1.0f / p.temperature;
   for (int32_t i = 0; i < n; ++i) x[i] = x[i] == x[i] ? x[i] * inverse : kMinusInfinity;

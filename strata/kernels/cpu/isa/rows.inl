@@ -31,8 +31,8 @@ void inject_gate(float* __restrict x, int n, float scale) {
 void hc_mix(const float* __restrict m, const float* __restrict n, int streams, int width, int begin,
             int end, float* __restrict u) {
   const float inverse = 1.0f / static_cast<float>(streams);
-  for (int i = begin; i < end; ++i) u[i] = sigmoid_c(m[i]) * n[i];
-  for (int s = 1; s < streams; ++s) {
+  for (int i = begin; i < end; ++i) u[i] = 0;
+  for (int s = 0; s < streams; ++s) {
     const float* ms = m + static_cast<int64_t>(s) * width;
     const float* ns = n + static_cast<int64_t>(s) * width;
     for (int i = begin; i < end; ++i) u[i] = __builtin_fmaf(sigmoid_c(ms[i]), ns[i], u[i]);
@@ -274,7 +274,7 @@ static inline void index_scores(const float* q, const T* keys, int heads, int di
     float sum = 0;
     for (int h = 0; h < heads; ++h) {
       const float dot = dot_c(q + static_cast<int64_t>(h) * dim, key, dim);
-      sum = sum + (dot > 0 ? dot : 0.0f);
+      sum = sum + (dot < 0 ? 0.0f : dot);  // a NaN stays one
     }
     score[b] = sum * scale;
   }

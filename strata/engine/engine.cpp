@@ -346,6 +346,7 @@ bool Engine::step() {
 void Engine::run() {
   while (!stopping_) {
     if (step()) continue;
+    if (stopping_) break;  // it was this step that took the Shutdown
     std::unique_lock lock(mutex_);
     const auto any = [&] { return !incoming_.empty(); };
     if (running_.empty() && waiting_.empty()) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <future>
 #include <map>
 #include <string>
 
@@ -232,6 +233,23 @@ TEST(Engine, AFullReceiverPausesTheRows) {
   engine.full = false;
   engine.run_all();
   EXPECT_TRUE(engine[1].finished);
+}
+
+TEST(Engine, F120_AShutdownEndsAnIdleEngineAndOneAtWork) {
+  for (const bool busy : {false, true}) {
+    TinyEngine engine;
+    if (busy) engine.submit(1, prompt(5, 1), 100);
+    std::future<void> end = std::async(std::launch::async, [&] { engine.engine().run(); });
+    engine.engine().command(wire::kNoRequest, wire::Shutdown{});
+    const bool ended = end.wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+    EXPECT_TRUE(ended) << "busy: " << busy;
+    // Whatever it waits for, another command wakes it: a failure must not hang the test.
+    if (!ended) engine.engine().command(wire::kNoRequest, wire::Shutdown{});
+    end.wait();
+    if (busy) {
+      EXPECT_EQ(engine[1].n_terminal, 1);
+    }
+  }
 }
 
 TEST(Engine, PenaltiesCountTheAnswer) {

@@ -87,6 +87,15 @@ void Instance::resolve_context(const InstanceOptions& options, const ModelFacts&
 }
 
 void Instance::resolve(const InstanceOptions& options) {
+  const std::pair<const char*, int64_t> counts[] = {{"max-context", options.max_context},
+                                                    {"batch", options.slots},
+                                                    {"prefill", options.chunk},
+                                                    {"rows of logits", options.max_out},
+                                                    {"yarn-orig-ctx", options.yarn_context}};
+  for (const auto& [name, value] : counts) {
+    if (value >= 0) continue;
+    throw Error(ErrorCode::kInvalidArgument, format("{} is {}, below 0", name, value));
+  }
   const ModelFacts facts = read_facts(file_);
   resolved_ = {.slots = std::max(options.slots, 1),
                .draft = options.draft,

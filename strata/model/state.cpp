@@ -19,7 +19,7 @@ kernels::Tail carve_tail(Carver& c, const StateSpec& spec, int depth, int width)
 
 void drain(device::Stream& stream) {
   if (!stream.drain({"session", "copy of state"},
-                     device::Deadline::within(std::chrono::minutes(1)))) {
+                    device::Deadline::within(std::chrono::minutes(1)))) {
     throw Error(ErrorCode::kDevice, "the state of a session could not be read within a minute");
   }
 }
@@ -158,6 +158,7 @@ void StatePools::reset(device::Stream& stream, int slot) {
 
 SessionState::SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens)
     : pools_(pools), max_tokens_(max_tokens) {
+  STRATA_CHECK(max_tokens > 0 && max_tokens <= pools.spec().max_context);
   const int page = pools.spec().page_tokens;
   const int n_pages = static_cast<int>((max_tokens + page - 1) / page);
   if (pools.n_free_slots() == 0 || pools.n_free_pages() < n_pages) {
@@ -188,6 +189,8 @@ void SessionState::begin(std::span<const int32_t> ids) {
 
 void SessionState::commit(int n_kept) {
   STRATA_CHECK(n_kept >= 0 && n_kept <= n_pending());
+  // Of a longer step there is no log to replay a part of.
+  STRATA_CHECK(n_kept == 0 || n_kept == n_pending() || n_pending() <= pools_.spec().window);
   n_committed_ += static_cast<size_t>(n_kept);
   ids_.resize(n_committed_);
   if (n_kept > 0) side_ = 1 - side_;

@@ -100,7 +100,8 @@ struct Checkpoint {
 // else changes it. One engine thread.
 class SessionState {
  public:
-  // Takes a slot and pages for max_tokens; the slot's state is zeroed on the stream.
+  // Takes a slot and pages for max_tokens, at most StateSpec::max_context; the slot's state is
+  // zeroed on the stream.
   // Errors: kResourceExhausted.
   SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens);
   ~SessionState();
@@ -120,7 +121,8 @@ class SessionState {
   // Before a forward: these tokens are computed. Errors: kInvalidArgument beyond max_tokens.
   void begin(std::span<const int32_t> ids);
   // After it: the first n_kept pending tokens count. The caller has replayed the recurrent state
-  // where 0 < n_kept < n_pending(). 0: the step never happened.
+  // where 0 < n_kept < n_pending(), which only a step within StateSpec::window allows. 0: the step
+  // never happened.
   void commit(int n_kept);
 
   // Text positions; images will shift them.

@@ -9,6 +9,7 @@
 #include "strata/model/arch/qwen4exp_buffers.h"
 #include "strata/model/arch/qwen4exp_config.h"
 #include "strata/model/arch/qwen4exp_weights.h"
+#include "strata/model/ngram.h"
 
 namespace strata::model {
 namespace {
@@ -34,7 +35,9 @@ class Qwen4Exp final : public Model {
 
  protected:
   void ngram_rows(std::span<const int32_t> ids, size_t first,
-                  std::vector<int64_t>& out) const override;
+                  std::vector<int64_t>& out) const override {
+    ngram_.append_rows(ids, first, out);
+  }
   const Rope& rope() const override { return rope_; }
   int index_ratio() const override { return ratio_; }
 
@@ -64,6 +67,7 @@ class Qwen4Exp final : public Model {
   bool draft_ = false;
   int ratio_ = 0;
   Rope rope_;
+  NgramHash ngram_;
   ModelInfo info_;
   Weights weights_;
   Qwen4ExpWeights w_;
@@ -134,6 +138,12 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
       draft_(options.draft && c_.n_draft_layers > 0),
       ratio_(common_ratio(c_)),
       rope_(rope_settings(c_)),
+      ngram_{.order = c_.ple_ngram,
+             .heads = c_.ple_heads,
+             .eos = c_.ple_eos,
+             .multipliers = c_.ple_multipliers,
+             .offsets = c_.ple_offsets,
+             .sizes = c_.ple_sizes},
       weights_(file, device),
       store_(c_.n_blocks()) {
   collect_weights(c_, draft_, weights_, w_);
@@ -547,28 +557,8 @@ void Qwen4Exp::commit(device::Stream& stream) {
   }
 }
 
-void Qwen4Exp::ngram_rows(std::span<const int32_t> ids, size_t first,
-                          std::vector<int64_t>& out) const {
-  for (size_t t = first; t < ids.size(); ++t) {
-    uint64_t mix = static_cast<uint64_t>(ids[t]) * c_.ple_multipliers[0];
-    // An end of text, or the start of the sequence, cuts off everything behind it.
-    bool cut = false;
-    for (int n = 1; n < c_.ple_ngram; ++n) {
-      const size_t back = static_cast<size_t>(n);
-      cut = cut || back > t || ids[t - back] == c_.ple_eos;
-      const int32_t id = cut ? c_.ple_eos : ids[t - back];
-      mix ^= static_cast<uint64_t>(id) * c_.ple_multipliers[back];
-      for (int h = 0; h < c_.ple_heads; ++h) {
-        const size_t head = static_cast<size_t>((n - 1) * c_.ple_heads + h);
-        out.push_back(static_cast<int64_t>(c_.ple_offsets[head] + mix % c_.ple_sizes[head]));
-      }
-    }
-  }
-}
-
 void Qwen4Exp::observe(device::Stream& stream, int l, bool selected) {
-  if (!stream.drain({"observer", "layer"},
-                     device::Deadline::within(std::chrono::minutes(5)))) {
+  if (!stream.drain({"observer", "layer"}, device::Deadline::within(std::chrono::minutes(5)))) {
     throw Error(ErrorCode::kDevice, format("layer {} did not end within 5 minutes", l));
   }
   const int64_t n = inputs_->n_rows();
@@ -584,7 +574,24 @@ void Qwen4Exp::observe(device::Stream& stream, int l, bool selected) {
                      View<const float>(b_.weight.data(), {n, c_.top_k}));
 }
 
+// What can be laid out at all: indexes are 32 bits wide.
+void require_sizes(const ModelOptions& options) {
+  constexpr int kMaxRows = 1 << 20, kMaxSlots = 1 << 16;
+  constexpr int64_t kMaxTokens = int64_t{1} << 30;  // of all slots
+  const auto require = [](const char* name, int64_t value, int64_t max) {
+    if (value >= 1 && value <= max) return;
+    throw Error(ErrorCode::kInvalidArgument,
+                format("{} is {}, not between 1 and {}", name, value, max));
+  };
+  require("the rows of a step", options.chunk, kMaxRows);
+  require("the rows of logits", options.max_out, kMaxRows);
+  require("the window", options.window, kMaxRows);
+  require("the number of slots", options.slots, kMaxSlots);
+  require("the context", options.max_context, kMaxTokens / options.slots);
+}
+
 void apply_options(const ModelOptions& options, Qwen4ExpConfig& c) {
+  require_sizes(options);
   if (options.draft_norm_per_stream) c.draft_norm_per_stream = *options.draft_norm_per_stream;
   if (options.yarn_factor > 0) {
     if (!(options.yarn_factor >= 1 && options.yarn_factor <= 1024)) {

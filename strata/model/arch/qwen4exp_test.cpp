@@ -1,55 +1,23 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "strata/base/format.h"
-#include "strata/device/registry.h"
-#include "strata/gguf/model.h"
-#include "strata/model/model.h"
-#include "strata/quant/decode.h"
+#include "strata/gguf/test_rewrite.h"
+#include "strata/model/test_model.h"
 
 // The forward pass against stored float32 outputs of an independent implementation
-// (tests/golden/qwen4exp/README.md). Bounds: docs/model.md, "tolerances".
+// (tests/golden/qwen4exp/README.md). Bounds: docs/model.md, "Tolerances".
 namespace strata::model {
 namespace {
 
-std::string golden(const std::string& name) {
-  return std::string(STRATA_SOURCE_DIR) + "/tests/golden/qwen4exp/" + name;
-}
-
-std::vector<float> array(const gguf::Model& file, const std::string& name) {
-  const gguf::Tensor& tensor = file.get(name);
-  const std::vector<std::byte> raw = file.read(tensor);
-  std::vector<float> values(tensor.n_values);
-  if (tensor.type->type == quant::Type::kI32) {
-    for (size_t i = 0; i < values.size(); ++i) {
-      int32_t v;
-      std::memcpy(&v, raw.data() + 4 * i, 4);
-      values[i] = static_cast<float>(v);
-    }
-  } else {
-    quant::decode(tensor.type->type, raw.data(), values);
-  }
-  return values;
-}
-
-std::vector<int32_t> ids_of(const gguf::Model& reference) {
-  const std::vector<float> values = array(reference, "ids");
-  return {values.begin(), values.end()};
-}
-
-float max_difference(const std::vector<float>& a, const std::vector<float>& b) {
-  EXPECT_EQ(a.size(), b.size());
-  float worst = 0;
-  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-    worst = std::max(worst, std::abs(a[i] - b[i]));
-  }
-  return worst;
-}
+using model::testing::array;
+using model::testing::Loaded;
+using model::testing::max_difference;
 
 // Everything that a run leaves behind, token after token.
 struct Trace : LayerObserver {
@@ -82,76 +50,20 @@ struct Trace : LayerObserver {
   }
 };
 
-// A model on a device of its own.
-struct Loaded {
-  gguf::Model file;
-  ThreadPool pool;
-  memory::Plan plan;
-  std::vector<std::unique_ptr<device::Device>> devices;
-  device::Device* device;
-  std::unique_ptr<device::Stream> stream;
-  std::unique_ptr<Model> model;
-
-  Loaded(const std::string& name, int chunk, device::Backend backend,
-         const std::string& spec = "host", int threads = 2, uint64_t seed = 1)
-      : file(gguf::Model::open(golden(name + ".gguf"))), pool(threads) {
-    devices = device::make_devices(spec, {.pool = &pool, .backend = backend, .seed = seed});
-    device = devices.back().get();
-    stream = device->make_stream("compute");
-    model = open_model(file,
-                       {.max_context = 512,
-                        .slots = 2,
-                        .chunk = chunk,
-                        .max_out = chunk,
-                        .cache = kernels::CacheType::kF32,
-                        .draft = true},
-                       *device, plan);
-    model->load({});
-  }
-  ~Loaded() { wait(); }
-  void wait() {
-    ASSERT_TRUE(stream->drain({"test", "step"},
-                              device::Deadline::within(std::chrono::minutes(2))));
-  }
-  std::vector<float> step(SessionState& session, std::span<const int32_t> ids) {
-    model->begin_step();
-    model->add(session, ids);
-    std::vector<int32_t> rows;
-    for (size_t i = 0; i < ids.size(); ++i) rows.push_back(static_cast<int32_t>(i));
-    model->inputs().set_outputs(rows);
-    model->inputs().upload(*stream);
-    model->forward(*stream);
-    model->head(*stream);
-    wait();
-    session.commit(static_cast<int>(ids.size()));
-    const View<float> logits = model->logits();
-    return {logits.data(), logits.data() + static_cast<int64_t>(ids.size()) * logits.extent(1)};
-  }
-  std::vector<float> run(SessionState& session, const std::vector<int32_t>& ids, size_t chunk) {
-    std::vector<float> logits;
-    for (size_t at = 0; at < ids.size(); at += chunk) {
-      const std::vector<float> part =
-          step(session, std::span(ids).subspan(at, std::min(chunk, ids.size() - at)));
-      logits.insert(logits.end(), part.begin(), part.end());
-    }
-    return logits;
-  }
-};
-
-class Golden : public testing::TestWithParam<std::tuple<const char*, int, device::Backend>> {};
+class Golden : public ::testing::TestWithParam<std::tuple<const char*, int, device::Backend>> {};
 
 TEST_P(Golden, EveryLayerEqualsTheReference) {
   const auto& [name, chunk, backend] = GetParam();
-  const gguf::Model reference = gguf::Model::open(golden(std::string(name) + ".reference.gguf"));
-  const std::vector<int32_t> ids = ids_of(reference);
-  Loaded m(name, chunk, backend);
-  Trace trace(m.model->info().n_layers);
-  m.model->set_observer(&trace);
-  SessionState session(m.model->states(), *m.stream, 512);
-  const std::vector<float> logits = m.run(session, ids, static_cast<size_t>(chunk));
+  const gguf::Model reference = gguf::Model::open(model::testing::reference_path(name));
+  const std::vector<int32_t> ids = model::testing::ids_of(reference);
+  Loaded m(name, {.chunk = chunk, .backend = backend, .threads = 2});
+  Trace trace(m.model().info().n_layers);
+  m.model().set_observer(&trace);
+  const auto session = m.session();
+  const std::vector<float> logits = m.run(*session, ids, chunk);
 
   EXPECT_LE(max_difference(logits, array(reference, "logits")), 1e-4f);
-  for (int l = 0; l < m.model->info().n_layers; ++l) {
+  for (int l = 0; l < m.model().info().n_layers; ++l) {
     const size_t i = static_cast<size_t>(l);
     EXPECT_LE(max_difference(trace.residuals[i], array(reference, format("residual_{}", l))), 2e-4f)
         << "layer " << l;
@@ -178,14 +90,87 @@ TEST_P(Golden, EveryLayerEqualsTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(
     Qwen4Exp, Golden,
-    testing::Combine(testing::Values("tiny", "tiny-yarn", "tiny-nople"), testing::Values(1, 7, 128),
-                     testing::Values(device::Backend::kRef, device::Backend::kCpu)),
+    ::testing::Combine(::testing::Values("tiny", "tiny-yarn", "tiny-nople"),
+                       ::testing::Values(1, 7, 128),
+                       ::testing::Values(device::Backend::kRef, device::Backend::kCpu)),
     [](const auto& instance) {
-      std::string text = format("{}_{}_{}", std::get<0>(instance.param), std::get<1>(instance.param),
-                                std::get<2>(instance.param) == device::Backend::kRef ? "ref" : "cpu");
+      std::string text =
+          format("{}_{}_{}", std::get<0>(instance.param), std::get<1>(instance.param),
+                 std::get<2>(instance.param) == device::Backend::kRef ? "ref" : "cpu");
       std::replace(text.begin(), text.end(), '-', '_');
       return text;
     });
+
+class Greedy : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(Greedy, ContinuesLikeTheReference) {
+  const gguf::Model reference = gguf::Model::open(model::testing::reference_path(GetParam()));
+  const std::vector<int32_t> ids = model::testing::ids_of(reference);
+  const std::vector<int32_t> expected = model::testing::ids_of(reference, "greedy_from_40");
+  for (int chunk : {1, 7, 512}) {
+    Loaded m(GetParam(), {.chunk = chunk});
+    const auto session = m.session();
+    const auto n_vocab = static_cast<size_t>(m.n_vocab());
+    std::vector<float> logits = m.run(*session, std::span(ids).first(40), chunk);
+    std::vector<int32_t> answer;
+    while (answer.size() < expected.size()) {
+      answer.push_back(model::testing::argmax(std::span(logits).last(n_vocab)));
+      logits = m.step(*session, std::span(answer).last(1));
+    }
+    EXPECT_EQ(answer, expected) << "chunk " << chunk;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Qwen4Exp, Greedy, ::testing::Values("tiny", "tiny-yarn", "tiny-nople"),
+                         [](const auto& instance) {
+                           std::string text = instance.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+// The quantised demo against logits from before its weights were quantised.
+TEST(Demo, IsCloseToItsReference) {
+  const gguf::Model reference = gguf::Model::open(model::testing::reference_path("strata-demo"));
+  Loaded m("strata-demo", {.chunk = 64, .cache = kernels::CacheType::kF16, .threads = 2});
+  model::testing::Closeness all;
+  for (int k = 0; k < 4; ++k) {
+    const auto session = m.session();
+    const std::vector<int32_t> ids = model::testing::ids_of(reference, format("ids_{}", k));
+    all.add(m.run(*session, ids, 64), array(reference, format("logits_{}", k)), m.n_vocab());
+  }
+  EXPECT_EQ(all.rows, 121);
+  EXPECT_LE(all.mean_kl(), 0.04);
+  EXPECT_GE(all.agreement(), 0.93);
+  RecordProperty("mean_kl", std::to_string(all.mean_kl()));
+  RecordProperty("argmax_agreement", std::to_string(all.agreement()));
+}
+
+// F-109: experts of nonsense. Rows go through to the end, ids stay in range, and NaN reaches the
+// logits; what overflows may be normed away again.
+TEST(BrokenWeights, RunToTheEnd) {
+  const gguf::Model tiny = gguf::Model::open(model::testing::model_path("tiny"));
+  for (const std::byte fill : {std::byte{0xff}, std::byte{0x7f}}) {  // NaN, and 3.4e38
+    Loaded m(gguf::testing::rewritten(
+                 tiny, {.edit =
+                            [&](std::string_view name, std::vector<std::byte>& bytes) {
+                              if (name == "blk.2.ffn_down_exps.weight") {
+                                std::fill(bytes.begin(), bytes.end(), fill);
+                              }
+                            }}),
+             {.chunk = 64, .threads = 2});
+    Trace trace(m.model().info().n_layers);
+    m.model().set_observer(&trace);
+    const auto session = m.session();
+    const std::vector<float> logits = m.run(*session, model::testing::text_of("tiny"), 64);
+    if (fill == std::byte{0xff}) {
+      EXPECT_TRUE(
+          std::none_of(logits.begin(), logits.end(), [](float x) { return std::isfinite(x); }));
+    }
+    for (const std::vector<int32_t>& ids : trace.ids) {
+      for (int32_t id : ids) ASSERT_TRUE(id >= 0 && id < 16) << id;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace strata::model

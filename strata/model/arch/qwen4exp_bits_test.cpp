@@ -1,0 +1,191 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+
+#include "strata/base/format.h"
+#include "strata/model/test_model.h"
+
+// One result for each token: no bit of logits or state depends on how the tokens are cut into
+// steps, on threads, instruction set, slot, company, device or the order a device works in.
+namespace strata::model {
+namespace {
+
+using model::testing::Loaded;
+using model::testing::LoadOptions;
+
+// Everything a run leaves behind.
+struct Result {
+  std::vector<float> logits;
+  uint64_t hash = 0;
+};
+
+void expect_equal(const Result& got, const Result& expected, const std::string& what) {
+  ASSERT_EQ(got.logits.size(), expected.logits.size()) << what;
+  const size_t bytes = got.logits.size() * sizeof(float);
+  EXPECT_EQ(std::memcmp(got.logits.data(), expected.logits.data(), bytes), 0)
+      << what << ": logits differ by up to "
+      << model::testing::max_difference(got.logits, expected.logits);
+  EXPECT_EQ(got.hash, expected.hash) << what << ": state";
+}
+
+Result run_alone(const std::string& name, const LoadOptions& options, std::span<const int32_t> ids,
+                 int piece) {
+  Loaded m(name, options);
+  const auto session = m.session();
+  Result r;
+  r.logits = m.run(*session, ids, piece);
+  r.hash = m.hash(*session);
+  return r;
+}
+
+class Bits : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    ids_ = model::testing::text_of(GetParam());
+    // Made once a model.
+    static std::map<std::string, Result> known;
+    Result& result = known[GetParam()];
+    if (result.logits.empty()) result = run_alone(GetParam(), {.chunk = 128}, ids_, 128);
+    expected_ = result;
+    ASSERT_GT(expected_.logits.size(), 0U);
+  }
+  std::vector<int32_t> ids_;
+  Result expected_;
+};
+
+TEST_P(Bits, AnyCutIntoSteps) {
+  Loaded m(GetParam(), {.chunk = 128});
+  for (int piece : {1, 2, 7, 64, 100}) {
+    const auto session = m.session();
+    Result r;
+    r.logits = m.run(*session, ids_, piece);
+    r.hash = m.hash(*session);
+    expect_equal(r, expected_, format("steps of {}", piece));
+  }
+  // The size that buffers are made for does not matter either.
+  for (int chunk : {1, 7}) {
+    expect_equal(run_alone(GetParam(), {.chunk = chunk}, ids_, chunk), expected_,
+                 format("a chunk of {}", chunk));
+  }
+}
+
+TEST_P(Bits, ThreadsAndInstructionSets) {
+  for (CpuLevel level : kernels::testing::levels_here()) {
+    for (int threads : {1, 2, 3}) {
+      for (int piece : {1, 50}) {
+        expect_equal(
+            run_alone(GetParam(), {.chunk = 64, .threads = threads, .level = level}, ids_, piece),
+            expected_, format("{}, {} threads, steps of {}", name(level), threads, piece));
+      }
+    }
+  }
+}
+
+TEST_P(Bits, ThePlainBackend) {
+  // Slow, and the demo is large: the first tokens are enough there.
+  const size_t n = std::string(GetParam()) == "strata-demo" ? 10 : ids_.size();
+  const auto some = std::span(ids_).first(n);
+  const Result plain =
+      run_alone(GetParam(), {.chunk = 64, .backend = device::Backend::kRef}, some, 64);
+  expect_equal(plain, run_alone(GetParam(), {.chunk = 64}, some, 64), "ref");
+}
+
+TEST_P(Bits, HalfPrecisionCells) {
+  const LoadOptions half{.chunk = 64, .cache = kernels::CacheType::kF16};
+  const Result whole = run_alone(GetParam(), half, ids_, 64);
+  for (int piece : {1, 7}) expect_equal(run_alone(GetParam(), half, ids_, piece), whole, "f16");
+  EXPECT_NE(whole.hash, expected_.hash);
+}
+
+TEST_P(Bits, WeightsReadInsteadOfMapped) {
+  expect_equal(run_alone(GetParam(), {.chunk = 64, .mapped = false}, ids_, 64), expected_, "read");
+}
+
+// A card made of host memory: its memory starts as NaN, and queued work runs at a wait only, in any
+// order that streams and events allow.
+TEST_P(Bits, SimInAnyLegalOrder) {
+  const bool large = std::string(GetParam()) == "strata-demo";
+  for (uint64_t seed = 1; seed <= (large ? 2U : 8U); ++seed) {
+    const int piece = seed % 2 == 0 ? 1 : 64;
+    expect_equal(
+        run_alone(GetParam(), {.chunk = 64, .devices = "host,sim", .threads = 2, .seed = seed},
+                  ids_, piece),
+        expected_, format("sim, seed {}", seed));
+  }
+}
+
+// Two sessions share steps, whole or in pieces of different sizes, in either slot.
+TEST_P(Bits, Company) {
+  std::vector<int32_t> other(ids_.rbegin(), ids_.rend());
+  const Result expected_other = run_alone(GetParam(), {.chunk = 128}, other, 128);
+  Loaded m(GetParam(), {.chunk = 128, .slots = 3, .threads = 2});
+  for (const auto& [a_piece, b_piece] : {std::pair{1, 1}, {7, 2}, {1, 33}, {60, 60}}) {
+    for (bool swap : {false, true}) {
+      const auto first = m.session(), second = m.session();
+      SessionState& a = swap ? *second : *first;
+      SessionState& b = swap ? *first : *second;
+      Result ra, rb;
+      size_t at = 0, bt = 0;
+      while (at < ids_.size() || bt < other.size()) {
+        std::vector<Loaded::Part> parts;
+        const auto take = [](const std::vector<int32_t>& ids, size_t from, int n) {
+          const size_t end = std::min(from + static_cast<size_t>(n), ids.size());
+          return std::vector<int32_t>(ids.begin() + static_cast<std::ptrdiff_t>(from),
+                                      ids.begin() + static_cast<std::ptrdiff_t>(end));
+        };
+        const std::vector<int32_t> for_a = take(ids_, at, a_piece),
+                                   for_b = take(other, bt, b_piece);
+        if (!for_a.empty()) parts.push_back({&a, for_a});
+        if (!for_b.empty()) parts.push_back({&b, for_b});
+        if (swap) std::reverse(parts.begin(), parts.end());
+        const std::vector<float> logits = m.forward(parts);
+        std::vector<int> kept;
+        auto from = logits.begin();
+        for (const Loaded::Part& part : parts) {
+          const auto n = static_cast<std::ptrdiff_t>(part.ids.size()) * m.n_vocab();
+          auto& to = part.session == &a ? ra.logits : rb.logits;
+          to.insert(to.end(), from, from + n);
+          from += n;
+          kept.push_back(static_cast<int>(part.ids.size()));
+        }
+        m.commit(parts, kept);
+        at += for_a.size();
+        bt += for_b.size();
+      }
+      ra.hash = m.hash(a);
+      rb.hash = m.hash(b);
+      const std::string what = format("pieces of {} and {}", a_piece, b_piece);
+      expect_equal(ra, expected_, what);
+      expect_equal(rb, expected_other, what);
+    }
+  }
+}
+
+// A slot and its pages serve one session after the other: nothing is left of the last.
+TEST_P(Bits, AUsedSlot) {
+  Loaded m(GetParam(), {.chunk = 64, .slots = 1});
+  for (int round = 0; round < 3; ++round) {
+    {
+      const auto before = m.session();
+      m.run(*before, std::span(ids_).subspan(static_cast<size_t>(round) * 5), 11);
+    }
+    const auto session = m.session();
+    Result r;
+    r.logits = m.run(*session, ids_, 64);
+    r.hash = m.hash(*session);
+    expect_equal(r, expected_, format("round {}", round));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Qwen4Exp, Bits,
+                         ::testing::Values("tiny", "tiny-yarn", "tiny-nople", "strata-demo"),
+                         [](const auto& instance) {
+                           std::string text = instance.param;
+                           std::replace(text.begin(), text.end(), '-', '_');
+                           return text;
+                         });
+
+}  // namespace
+}  // namespace strata::model

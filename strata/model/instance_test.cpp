@@ -1,0 +1,162 @@
+#include "strata/model/instance.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "strata/base/error.h"
+#include "strata/model/test_model.h"
+
+namespace strata::model {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+InstanceOptions tiny(const std::string& name = "tiny") {
+  return {.path = model::testing::model_path(name), .threads = 1};
+}
+
+std::string refusal(const InstanceOptions& options) {
+  try {
+    Instance instance(options);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument) << e.what();
+    return e.what();
+  }
+  return "";
+}
+
+TEST(Instance, ChoosesWhatIsNotSaid) {
+  Instance instance(tiny());
+  const ModelOptions& o = instance.options();
+  EXPECT_EQ(o.max_context, 512);  // what it was trained on
+  EXPECT_EQ(o.chunk, 512);
+  EXPECT_EQ(o.slots, 1);
+  EXPECT_EQ(o.cache, kernels::CacheType::kF32);  // its attention weights are
+  EXPECT_THAT(instance.warnings(), IsEmpty());
+  std::vector<std::string> names;
+  for (const Decision& d : instance.decisions()) names.push_back(d.name);
+  for (const char* name : {"threads", "max-context", "prefill", "kv"}) {
+    EXPECT_THAT(names, Contains(name));
+  }
+  Instance demo(tiny("strata-demo"));
+  EXPECT_EQ(demo.options().cache, kernels::CacheType::kF16);
+}
+
+TEST(Instance, AStepHoldsARowOfEverySlot) {
+  InstanceOptions options = tiny();
+  options.chunk = 2;
+  options.slots = 5;
+  options.max_out = 1;
+  Instance instance(options);
+  EXPECT_EQ(instance.options().chunk, 5);
+  EXPECT_EQ(instance.options().max_out, 5);
+}
+
+// F-059, F-060: the context is usable, or refused with the numbers.
+TEST(Instance, ContextAboveTheTrainedOne) {
+  InstanceOptions options = tiny();
+  options.max_context = 1024;
+  EXPECT_THAT(refusal(options), AllOf(HasSubstr("1024"), HasSubstr("512")));
+  options.rope_scaling = "none";
+  EXPECT_THAT(refusal(options), HasSubstr("512"));
+  options.rope_scaling = "linear";
+  EXPECT_THAT(refusal(options), HasSubstr("linear"));
+  options.rope_scaling = "yarn";
+  for (double factor : {0.0, 0.5, 1.0, -2.0, 2000.0, static_cast<double>(NAN)}) {
+    options.rope_scale = factor;
+    EXPECT_NE(refusal(options), "") << factor;
+  }
+  options.rope_scale = 2;
+  options.yarn_context = -4;
+  EXPECT_NE(refusal(options), "");
+
+  options.yarn_context = 0;
+  Instance twice(options);
+  EXPECT_EQ(twice.options().max_context, 1024);
+  EXPECT_THAT(twice.warnings(), IsEmpty());
+
+  options.max_context = 1500;
+  Instance beyond(options);
+  EXPECT_THAT(beyond.warnings(), Contains(AllOf(HasSubstr("1500"), HasSubstr("1024"))));
+
+  options.max_context = 0;
+  EXPECT_EQ(Instance(options).options().max_context, 1024);
+}
+
+TEST(Instance, ScalingOfTheFileCanBeTurnedOff) {
+  InstanceOptions options = tiny("tiny-yarn");
+  EXPECT_EQ(Instance(options).options().max_context, 512);
+  options.rope_scaling = "none";
+  options.max_context = 513;
+  EXPECT_THAT(refusal(options), HasSubstr("512"));
+  options.max_context = 512;
+  Instance off(options);
+  EXPECT_EQ(off.model().info().yarn_factor, 1);
+}
+
+TEST(Instance, NonsenseIsRefused) {
+  InstanceOptions options = tiny();
+  options.kv = "int3";
+  EXPECT_THAT(refusal(options), HasSubstr("int3"));
+  const auto with = [](auto change) {
+    InstanceOptions o = tiny();
+    change(o);
+    return refusal(o);
+  };
+  EXPECT_NE(with([](InstanceOptions& o) { o.max_context = -1; }), "");
+  EXPECT_NE(with([](InstanceOptions& o) { o.chunk = -1; }), "");
+  EXPECT_NE(with([](InstanceOptions& o) { o.slots = -1; }), "");
+  EXPECT_NE(with([](InstanceOptions& o) { o.chunk = 2'000'000'000; }), "");
+  EXPECT_NE(with([](InstanceOptions& o) { o.slots = 2'000'000'000; }), "");
+  EXPECT_NE(with([](InstanceOptions& o) {
+              o.max_context = int64_t{1} << 40;
+              o.rope_scaling = "yarn";
+              o.rope_scale = 2;
+            }),
+            "");
+}
+
+// Sealed, nothing is allocated any more: a step works within what was planned.
+TEST(Instance, LoadsAndSeals) {
+  for (const char* device : {"host", "host,sim"}) {
+    InstanceOptions options = tiny();
+    options.device = device;
+    options.draft = true;
+    options.max_context = 64;
+    Instance instance(options);
+    instance.load({});
+    instance.seal();
+    SessionState session(instance.model().states(), instance.stream(), 64);
+    instance.model().begin_step();
+    instance.model().add(session, std::vector<int32_t>{1, 2, 3});
+    const int32_t row = 2;
+    instance.model().inputs().set_outputs({&row, 1});
+    instance.model().inputs().upload(instance.stream());
+    instance.model().forward(instance.stream());
+    instance.model().head(instance.stream());
+    instance.wait("step");
+    session.commit(3);
+    EXPECT_TRUE(std::isfinite(instance.model().logits()[0]));
+  }
+}
+
+TEST(Instance, APlanThatDoesNotFitIsRefusedWithItsTable) {
+  InstanceOptions options = tiny();
+  options.device = "host,sim:1MiB";
+  Instance instance(options);
+  try {
+    instance.load({});
+    ADD_FAILURE() << "loaded into 1 MiB";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kResourceExhausted);
+    EXPECT_THAT(e.what(), HasSubstr("activations"));
+  }
+}
+
+}  // namespace
+}  // namespace strata::model

@@ -1,0 +1,220 @@
+#include "strata/model/test_model.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "strata/base/format.h"
+#include "strata/device/registry.h"
+#include "strata/quant/decode.h"
+
+namespace strata::model::testing {
+
+std::string model_path(const std::string& name) {
+  return format("{}/{}/{}.gguf", STRATA_SOURCE_DIR,
+                name == "strata-demo" ? "models" : "tests/golden/qwen4exp", name);
+}
+std::string reference_path(const std::string& name) {
+  return format("{}/tests/golden/qwen4exp/{}.reference.gguf", STRATA_SOURCE_DIR, name);
+}
+
+std::vector<float> array(const gguf::Model& file, const std::string& name) {
+  const gguf::Tensor& tensor = file.get(name);
+  const std::vector<std::byte> raw = file.read(tensor);
+  std::vector<float> values(tensor.n_values);
+  if (tensor.type->type == quant::Type::kI32) {
+    for (size_t i = 0; i < values.size(); ++i) {
+      int32_t v;
+      std::memcpy(&v, raw.data() + 4 * i, 4);
+      values[i] = static_cast<float>(v);
+    }
+  } else {
+    quant::decode(tensor.type->type, raw.data(), values);
+  }
+  return values;
+}
+
+std::vector<int32_t> ids_of(const gguf::Model& reference, const std::string& name) {
+  const std::vector<float> values = array(reference, name);
+  return {values.begin(), values.end()};
+}
+
+std::vector<int32_t> text_of(const std::string& name) {
+  const gguf::Model reference = gguf::Model::open(reference_path(name));
+  if (name != "strata-demo") return ids_of(reference);
+  std::vector<int32_t> ids;
+  for (int k = 0; k < 4; ++k) {
+    const std::vector<int32_t> part = ids_of(reference, format("ids_{}", k));
+    ids.insert(ids.end(), part.begin(), part.end());
+  }
+  return ids;
+}
+
+float max_difference(std::span<const float> a, std::span<const float> b) {
+  EXPECT_EQ(a.size(), b.size());
+  float worst = 0;
+  for (size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+    const float difference = std::abs(a[i] - b[i]);
+    // A NaN is no small difference.
+    if (!(difference <= worst)) worst = std::isnan(difference) ? INFINITY : difference;
+  }
+  return worst;
+}
+
+int32_t argmax(std::span<const float> x) {
+  return static_cast<int32_t>(std::max_element(x.begin(), x.end()) - x.begin());
+}
+
+void Closeness::add(std::span<const float> got, std::span<const float> reference, int64_t n_vocab) {
+  ASSERT_EQ(got.size(), reference.size());
+  const auto n = static_cast<size_t>(n_vocab);
+  const auto log_sum = [](std::span<const float> x) {
+    const double best = *std::max_element(x.begin(), x.end());
+    double sum = 0;
+    for (float v : x) sum += std::exp(v - best);
+    return best + std::log(sum);
+  };
+  for (size_t at = 0; at < got.size(); at += n) {
+    const std::span<const float> g = got.subspan(at, n), r = reference.subspan(at, n);
+    const double gz = log_sum(g), rz = log_sum(r);
+    for (size_t i = 0; i < n; ++i) kl_sum += std::exp(r[i] - rz) * ((r[i] - rz) - (g[i] - gz));
+    equal_argmax += argmax(g) == argmax(r);
+    ++rows;
+  }
+}
+
+Loaded::Loaded(const std::string& name, const LoadOptions& options)
+    : Loaded(gguf::Model::open(model_path(name), {.access = options.mapped ? io::Access::kMapped
+                                                                           : io::Access::kPlain}),
+             options) {}
+
+Loaded::Loaded(gguf::Model file, const LoadOptions& options)
+    : options_(options), file_(std::move(file)), pool_(options.threads) {
+  if (options.level) level_.emplace(*options.level);
+  devices_ = device::make_devices(
+      options.devices, {.pool = &pool_, .backend = options.backend, .seed = options.seed});
+  stream_ = devices_.back()->make_stream("compute");
+  model_ = open_model(file_,
+                      {.max_context = options.max_context,
+                       .slots = options.slots,
+                       .chunk = options.chunk,
+                       .max_out = options.chunk,
+                       .window = options.window,
+                       .cache = options.cache,
+                       .draft = options.draft,
+                       .draft_norm_per_stream = options.per_stream,
+                       .yarn_factor = options.yarn_factor},
+                      *devices_.back(), plan_);
+  model_->load({});
+}
+
+Loaded::~Loaded() { wait(); }
+
+void Loaded::wait() {
+  ASSERT_TRUE(stream_->drain({"test", "step"}, device::Deadline::within(std::chrono::minutes(5))));
+}
+
+std::unique_ptr<SessionState> Loaded::session() {
+  return std::make_unique<SessionState>(model_->states(), *stream_, options_.max_context);
+}
+std::unique_ptr<SessionState> Loaded::draft_session() {
+  return std::make_unique<SessionState>(*model_->draft_states(), *stream_, options_.max_context);
+}
+
+int64_t Loaded::residual_width() const {
+  return int64_t{model_->info().streams} * model_->info().width;
+}
+
+void Loaded::set_all_outputs(size_t n) {
+  std::vector<int32_t> rows;
+  for (size_t i = 0; i < n; ++i) rows.push_back(static_cast<int32_t>(i));
+  model_->inputs().set_outputs(rows);
+}
+
+std::vector<float> Loaded::forward(std::span<const Part> parts) {
+  model_->begin_step();
+  size_t n = 0;
+  for (const Part& part : parts) {
+    model_->add(*part.session, part.ids);
+    n += part.ids.size();
+  }
+  set_all_outputs(n);
+  model_->inputs().upload(*stream_);
+  model_->forward(*stream_);
+  model_->head(*stream_);
+  wait();
+  const float* logits = model_->logits().data();
+  return {logits, logits + static_cast<int64_t>(n) * n_vocab()};
+}
+
+void Loaded::commit(std::span<const Part> parts, std::span<const int> kept) {
+  bool partial = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int n = parts[i].session->n_pending();
+    if (kept[i] == 0 || kept[i] == n) continue;
+    model_->inputs().set_kept(static_cast<int>(i), kept[i]);
+    partial = true;
+  }
+  if (partial) {
+    model_->inputs().upload(*stream_);
+    model_->commit(*stream_);
+    wait();
+  }
+  for (size_t i = 0; i < parts.size(); ++i) parts[i].session->commit(kept[i]);
+}
+
+std::vector<float> Loaded::step(SessionState& session, std::span<const int32_t> ids) {
+  const Part part{&session, {ids.begin(), ids.end()}};
+  std::vector<float> logits = forward({&part, 1});
+  session.commit(static_cast<int>(ids.size()));
+  return logits;
+}
+
+std::vector<float> Loaded::run(SessionState& session, std::span<const int32_t> ids, int piece) {
+  return run(session, ids, piece, nullptr);
+}
+
+std::vector<float> Loaded::run(SessionState& session, std::span<const int32_t> ids, int piece,
+                               std::vector<float>* residual) {
+  std::vector<float> logits;
+  for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(piece)) {
+    const auto n = std::min(static_cast<size_t>(piece), ids.size() - at);
+    const std::vector<float> part = step(session, ids.subspan(at, n));
+    logits.insert(logits.end(), part.begin(), part.end());
+    if (residual) {
+      const float* rows = model_->residual().data();
+      residual->insert(residual->end(), rows, rows + static_cast<int64_t>(n) * residual_width());
+    }
+  }
+  return logits;
+}
+
+std::vector<float> Loaded::run_draft(SessionState& session, std::span<const int32_t> ids, int piece,
+                                     std::vector<float>& residual) {
+  const auto width = static_cast<size_t>(residual_width());
+  EXPECT_GE(residual.size(), ids.size() * width);
+  std::vector<float> logits;
+  for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(piece)) {
+    const auto n = std::min(static_cast<size_t>(piece), ids.size() - at);
+    std::copy_n(residual.begin() + static_cast<std::ptrdiff_t>(at * width), n * width,
+                model_->residual().data());
+    model_->begin_step();
+    model_->add(session, ids.subspan(at, n));
+    set_all_outputs(n);
+    model_->inputs().upload(*stream_);
+    model_->draft(*stream_);
+    model_->draft_head(*stream_);
+    wait();
+    session.commit(static_cast<int>(n));
+    const float* out = model_->logits().data();
+    logits.insert(logits.end(), out, out + static_cast<int64_t>(n) * n_vocab());
+    std::copy_n(model_->residual().data(), n * width,
+                residual.begin() + static_cast<std::ptrdiff_t>(at * width));
+  }
+  residual.resize(ids.size() * width);
+  return logits;
+}
+
+}  // namespace strata::model::testing

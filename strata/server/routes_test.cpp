@@ -108,7 +108,8 @@ TEST(Routes, F139_OnlyEmbeddedFilesAreServed) {
                            "//etc/hostname", "/C:/windows/win.ini", "/APP.JS", "/page/app.js"})
     EXPECT_EQ(server.ask("GET", path).status, 404) << path;
   RawClient client(server.port());
-  client.send(std::string("GET /a\0b HTTP/1.1\r\nHost: localhost\r\n\r\n", 42));
+  constexpr char kNul[] = "GET /a\0b HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  client.send(std::string(kNul, sizeof(kNul) - 1));
   EXPECT_EQ(client.reply().status, 400);
   EXPECT_EQ(server.ask("GET", "etc/hostname").status, 400);
   EXPECT_EQ(server.ask("GET", "/app.js?v=1").status, 200);

@@ -90,6 +90,11 @@ void attend_one(const QsaAttend& a, int row, int kv_head, const AttendScratch& s
          a.gate_stride, s.score + thread * room * group, a.out.row(row) + first * dv);
 }
 
+// Tokens before and with the last row, for estimates; 0 in a step without rows.
+int64_t context_of_last(const Rows& rows) {
+  return *rows.n_rows > 0 ? int64_t{rows.index[*rows.n_rows - 1]} + 1 : 0;
+}
+
 struct SelectScratch {
   float* score;
   int32_t* order;
@@ -191,7 +196,7 @@ void qsa_select(const QsaSelect& a, ThreadPool& pool) {
   Carver carver(a.scratch.data());
   const SelectScratch s = carve(a, pool.n_threads(), carver);
   const int64_t room = a.max_context / a.pool.ratio + 1;
-  const int64_t blocks = (a.rows.index[*a.rows.n_rows - 1] + 1) / a.pool.ratio;
+  const int64_t blocks = context_of_last(a.rows) / a.pool.ratio;
   pool.parallel_for(Loop{.n_items = *a.rows.n_rows,
                          .ns_per_item = blocks > a.budget ? static_cast<double>(blocks) * 20 : 1},
                     [&](int64_t begin, int64_t end, int thread) {
@@ -230,8 +235,7 @@ void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
   Carver carver(a.scratch.data());
   const AttendScratch s = carve(a, pool.n_threads(), carver);
   const int kv_heads = a.pool.kv_heads;
-  const double cells =
-      static_cast<double>(std::min<int64_t>(max_cells(a), a.rows.index[*a.rows.n_rows - 1] + 1));
+  const double cells = static_cast<double>(std::min(max_cells(a), context_of_last(a.rows)));
   pool.parallel_for(Loop{.n_items = static_cast<int64_t>(*a.rows.n_rows) * kv_heads,
                          .ns_per_item = cells * (a.heads / kv_heads) * a.pool.dk * 0.08},
                     [&](int64_t begin, int64_t end, int thread) {

@@ -16,10 +16,10 @@ std::string overview() {
       "Runs sparse mixture-of-experts language models from GGUF files.\n"
       "Usage: strata COMMAND [MODEL] [OPTIONS]\n\n";
   for (const CommandSpec& spec : command_table()) {
-    if (!spec.hidden) text += format("  {:<9}{}\n", spec.name, spec.help);
+    if (!spec.hidden) text += format("  {:<11}{}\n", spec.name, spec.help);
   }
   text +=
-      "  --version\n\n"
+      "  --version  version, commit, instruction sets, backends\n\n"
       "Without MODEL the demo model is taken. `strata COMMAND --help` lists the options.\n";
   return text;
 }
@@ -159,8 +159,9 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Envi
 
   CLI::App app(std::string(spec->help), format("strata {}", spec->name));
   app.allow_extras();
-  app.set_help_flag("-h,--help", "this text")->group("General");
+  app.set_help_flag();
   const Parsed parsed = add_options(app, *spec);
+  app.set_help_flag("-h,--help", "this text")->group("General");
   app.formatter(std::make_shared<HelpFormat>(spec->needs_model ? "FILE" : "[MODEL]"));
   try {
     // CLI11 takes them from the back.

@@ -1,0 +1,148 @@
+#include "strata/cli/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "strata/base/error.h"
+#include "strata/cli/effects.h"
+#include "tests/support/temp_folder.h"
+
+namespace strata::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+std::optional<std::string> no_environment(const char*) { return std::nullopt; }
+
+Invocation parse(std::vector<std::string> words) { return parse_arguments(words, no_environment); }
+
+std::string complaint(std::vector<std::string> words) {
+  try {
+    parse(std::move(words));
+  } catch (const Error& e) {
+    EXPECT_EQ(exit_code(e.code()), 64) << e.what();
+    return e.what();
+  }
+  return {};
+}
+
+class ConfigTest : public ::testing::Test {
+ protected:
+  std::string write(const std::string& text) {
+    const std::string path = folder_.path("config.json");
+    std::ofstream(path, std::ios::binary) << text;
+    return path;
+  }
+  std::string complaint(const std::string& text) {
+    return cli::complaint({"serve", "--config", write(text)});
+  }
+
+  strata::testing::TempFolder folder_;
+};
+
+TEST(Arguments, CommandsModelsAndOptionsInAnyOrder) {
+  const Invocation a = parse({"run", "--temp", "0", "m.gguf", "-p", "hi", "--no-mmap"});
+  EXPECT_EQ(a.command, kRun);
+  EXPECT_EQ(a.settings.model, "m.gguf");
+  EXPECT_EQ(a.settings.prompt, "hi");
+  EXPECT_EQ(a.settings.temp, 0);
+  EXPECT_TRUE(a.settings.no_mmap);
+  EXPECT_THAT(a.given, ElementsAre("no-mmap", "prompt", "temp"));
+  EXPECT_THAT(a.warnings, IsEmpty());
+  EXPECT_EQ(parse({"run", "--temp=0.5"}).settings.temp, 0.5);
+  // A value may look like an option, and the last of two counts.
+  EXPECT_EQ(parse({"run", "-p", "--help me"}).settings.prompt, "--help me");
+  EXPECT_EQ(parse({"run", "--presence-penalty", "-1"}).settings.presence_penalty, -1);
+  EXPECT_EQ(parse({"serve", "--port", "1", "--port", "2"}).settings.port, 2);
+}
+
+TEST(Arguments, HelpAndVersionReply) {
+  EXPECT_THAT(parse({}).reply, HasSubstr("serve"));
+  EXPECT_THAT(parse({"--version"}).reply, HasSubstr("commit"));
+  const std::string help = parse({"serve", "--help"}).reply;
+  EXPECT_THAT(help, HasSubstr("--port N=8080"));
+  EXPECT_THAT(help, HasSubstr("STRATA_API_KEY"));
+  EXPECT_EQ(help.find("--incarnation"), std::string::npos);
+  EXPECT_EQ(help.find("--prompt-file"), std::string::npos);
+}
+
+TEST(Arguments, WhatCannotBeMeantIsRefusedWithAHint) {
+  EXPECT_THAT(complaint({"rnu"}), HasSubstr("did you mean run?"));
+  EXPECT_THAT(complaint({"run", "--max-contxt", "5"}), HasSubstr("did you mean --max-context?"));
+  EXPECT_THAT(complaint({"run", "--spec", "4"}), HasSubstr("not in this version"));
+  EXPECT_THAT(complaint({"run", "-x"}), HasSubstr("no option -x"));
+  EXPECT_THAT(complaint({"run", "a.gguf", "b.gguf"}), HasSubstr("b.gguf"));
+  EXPECT_THAT(complaint({"run", "--temp"}), HasSubstr("--temp"));
+  EXPECT_THAT(complaint({"inspect"}), HasSubstr("needs a file"));
+}
+
+TEST(Arguments, OptionsOfOtherCommandsAreNamed) {
+  const Invocation a = parse({"run", "-p", "x", "--port", "80", "--json"});
+  EXPECT_THAT(a.warnings, ::testing::UnorderedElementsAre(HasSubstr("--port has no effect on run"),
+                                                          HasSubstr("--json")));
+}
+
+TEST(Arguments, OptionsThatOthersMakeIdleAreNamed) {
+  const auto idle = [](std::vector<std::string> words) {
+    words.insert(words.begin(), "run");
+    return without_effect(parse(std::move(words)));
+  };
+  EXPECT_THAT(idle({"--temp", "0", "--top-k", "5", "--seed", "1"}),
+              ElementsAre(HasSubstr("--top-k"), HasSubstr("--seed")));
+  EXPECT_THAT(idle({"--rope-scale", "2"}), ElementsAre(HasSubstr("--rope-scaling yarn")));
+  EXPECT_THAT(idle({"--raw", "--system", "x"}), ElementsAre(HasSubstr("--raw")));
+  EXPECT_THAT(idle({"--repeat-window", "5"}), ElementsAre(HasSubstr("--repetition-penalty")));
+  EXPECT_THAT(
+      idle({"--temp", "0.5", "--top-k", "5", "--rope-scaling", "yarn", "--rope-scale", "2"}),
+      IsEmpty());
+}
+
+TEST_F(ConfigTest, TheCommandLineWinsOverTheFileAndTheFileOverTheEnvironment) {
+  const auto env = [](const char* name) -> std::optional<std::string> {
+    if (std::string_view(name) != "STRATA_API_KEY") return std::nullopt;
+    return "of the environment";
+  };
+  EXPECT_THAT(parse_arguments({"serve"}, env).settings.api_keys, ElementsAre("of the environment"));
+  EXPECT_THAT(parse_arguments({"run"}, env).settings.api_keys, IsEmpty());
+
+  const std::string path = write(
+      R"({"model": "m.gguf", "port": 9000, "temp": 0.5, "api-key": ["a", "b"], "no-mmap": true})");
+  const Settings s = parse_arguments({"serve", "--config", path, "--port", "9001"}, env).settings;
+  EXPECT_EQ(s.model, "m.gguf");
+  EXPECT_EQ(s.port, 9001);
+  EXPECT_EQ(s.temp, 0.5);
+  EXPECT_TRUE(s.no_mmap);
+  EXPECT_THAT(s.api_keys, ElementsAre("a", "b"));
+  EXPECT_THAT(parse_arguments({"serve", "--config", path, "--api-key", "c"}, env).settings.api_keys,
+              ElementsAre("c"));
+  EXPECT_EQ(parse_arguments({"serve", "other.gguf", "--config", path}, env).settings.model,
+            "other.gguf");
+}
+
+TEST_F(ConfigTest, UnknownKeysAndWrongValuesAreRefusedByName) {
+  EXPECT_THAT(complaint(R"({"prot": 1})"), HasSubstr("--port"));
+  EXPECT_THAT(complaint(R"({"port": "abc"})"), HasSubstr("abc"));
+  EXPECT_THAT(complaint(R"({"port": null})"), HasSubstr("port"));
+  EXPECT_THAT(complaint(R"({"port": [1]})"), HasSubstr("no list"));
+  EXPECT_THAT(complaint(R"({"port": 1.5})"), HasSubstr("1.5"));
+  EXPECT_THAT(complaint(R"({"config": "x"})"), HasSubstr("config"));
+  EXPECT_THAT(complaint(R"({"fd": 3})"), HasSubstr("fd"));
+  EXPECT_THAT(complaint("[]"), HasSubstr("object"));
+  EXPECT_THAT(complaint("{"), HasSubstr("config.json"));
+  EXPECT_THAT(complaint(""), HasSubstr("config.json"));
+  EXPECT_THROW(parse({"serve", "--config", "/nowhere/c.json"}), Error);
+  EXPECT_THROW(parse({"serve", "--config", folder_.path()}), Error);
+}
+
+TEST_F(ConfigTest, KeysOfOtherCommandsAreNamed) {
+  const Invocation a = parse({"run", "--config", write(R"({"port": 1, "think": true})")});
+  EXPECT_THAT(a.warnings, ElementsAre(HasSubstr("\"port\"")));
+  EXPECT_EQ(a.settings.think, "on");
+}
+
+}  // namespace
+}  // namespace strata::cli

@@ -222,8 +222,8 @@ def main():
             one["context"] = "variables"
     document = {"jinja2": jinja2.__version__, "bos_token": BOS, "eos_token": EOS,
                 "now": NOW.isoformat(), "variables": VARIABLES, "cases": cases}
-    lines = json.dumps({k: v for k, v in document.items() if k != "cases"}, ensure_ascii=True)[:-1]
-    body = ",\n".join(json.dumps(one, ensure_ascii=True) for one in cases)
+    lines = json.dumps({k: v for k, v in document.items() if k != "cases"}, ensure_ascii=False, separators=(",", ":"))[:-1]
+    body = ",\n".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in cases)
     (FOLDER / "cases.json").write_text(f'{lines}, "cases": [\n{body}\n]}}\n', encoding="utf-8")
     kinds = {k: sum(k in one for one in cases) for k in ("expected", "raises", "fails")}
     print(f"{len(cases)} cases: {kinds}")

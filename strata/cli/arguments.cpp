@@ -114,7 +114,7 @@ void read_environment(const Environment& env, Invocation& to) {
   for (const OptionSpec& option : option_table()) {
     if (option.env.empty() || (option.commands & to.command) == 0) continue;
     const auto value = env(std::string(option.env).c_str());
-    if (!value || value->empty()) continue;
+    if (!value) continue;
     assign(option, *value, to.settings);
     to.given.insert(std::string(option.name));
   }

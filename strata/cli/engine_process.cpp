@@ -122,6 +122,8 @@ void serve(const Settings& s, wire::Link& link, Shared& shared, FrontThread& fro
                                : std::string("trying a step"));
   });
   shared.set_engine(&engine);
+  // Or /health would go on with the phase of the last pulse.
+  link.send(wire::kNoRequest, wire::Event(engine.pulse()));
   link.send(wire::kNoRequest, wire::Event(engine.ready()));
   // The engine must not go while the other thread still asks it.
   or_leave(link, [&] { engine.run(); });

@@ -1,0 +1,136 @@
+"""The engine process dies, hangs or is let down by its clients; the front goes on."""
+
+import json
+import os
+import signal
+import threading
+import time
+import unittest
+
+from support import PATIENCE_S, PIANO, Server, content_of, joined, process_exists, question, wait_until
+
+CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
+
+
+class Asking(threading.Thread):
+    """A request in the background."""
+
+    def __init__(self, server, body):
+        super().__init__(daemon=True)
+        self.server, self.body, self.reply = server, body, None
+        self.start()
+
+    def run(self):
+        self.reply = self.server.post(CHAT, self.body)
+
+    def result(self):
+        self.join(PATIENCE_S)
+        return self.reply
+
+
+class EngineFailures(unittest.TestCase):
+    def test_F048_a_killed_engine_is_started_again_and_no_silent_request_is_lost(self):
+        with Server("--batch", "1") as server:
+            engine = server.engine()
+            stream = server.stream(COMPLETIONS, server.endless())
+            events = iter(stream)
+            first = json.loads(next(events))
+            self.assertIn("choices", first)
+            queued = [Asking(server, question()), Asking(server, question("What is 27 + 45?"))]
+            wait_until("three requests", lambda: server.health()[1]["requests"] == 3)
+            os.kill(engine, signal.SIGKILL)
+            # What has begun cannot be taken back: an error, and the end.
+            rest = list(events)
+            self.assertEqual(rest[-1], "[DONE]")
+            self.assertIn("signal 9", json.loads(rest[-2])["error"]["message"])
+            # Who has seen nothing yet gets the answer.
+            self.assertEqual(content_of(queued[0].result()), PIANO)
+            self.assertEqual(content_of(queued[1].result()), "27 + 45 = 72.")
+            self.assertNotEqual(server.engine(), engine)
+            self.assertEqual(server.health()[1]["restarts"], 1)
+            self.assertEqual(joined(server.stream(CHAT, question()))["text"], PIANO)
+
+    def test_F048_whole_answers_are_made_again_after_their_first_token(self):
+        with Server("--batch", "1") as server:
+            body = {"messages": question()["messages"], "seed": 4, "temperature": 1, "max_tokens": 1500,
+                    "logit_bias": server.endless()["logit_bias"]}
+            asking = Asking(server, body)
+            wait_until("it runs", lambda: server.health()[1]["requests"] == 1)
+            os.kill(server.engine(), signal.SIGKILL)
+            reply = asking.result()
+            self.assertEqual(reply.status, 200, reply.body)
+            self.assertEqual(reply.json()["usage"]["completion_tokens"], 1500)
+
+    def test_F123_crashes_are_named_and_after_three_of_a_kind_it_gives_up(self):
+        with Server() as server:
+            for n in (1, 2):
+                os.kill(server.engine(), signal.SIGSEGV)
+                wait_until("a new engine", lambda: server.health()[1]["restarts"] == n)
+                server.wait_ready()
+            os.kill(server.engine(), signal.SIGSEGV)
+            wait_until("failed", lambda: server.health()[1]["status"] == "failed")
+            status, body = server.health()
+            self.assertEqual(status, 503)
+            self.assertIn("signal 11", body["reasons"][0])
+            reply = server.post(CHAT, question())
+            self.assertGreaterEqual(reply.status, 500)
+            self.assertIn("signal 11", reply.json()["error"]["message"])
+            self.assertIn("not started again", server.log())
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_F122_a_silent_engine_is_replaced(self):
+        with Server("--batch", "1") as server:
+            engine = server.engine()
+            os.kill(engine, signal.SIGSTOP)
+            begun = time.monotonic()
+            asking = Asking(server, question())
+            self.assertEqual(content_of(asking.result()), PIANO)
+            self.assertGreater(time.monotonic() - begun, 5)  # silence is given time
+            self.assertFalse(process_exists(engine))
+            self.assertIn("silent", server.log())
+
+    def test_the_engine_does_not_outlive_its_front(self):
+        server = Server()
+        engine = server.engine()
+        server.process.kill()
+        wait_until("it is gone", lambda: not process_exists(engine))
+        server.kill()
+
+
+class Clients(unittest.TestCase):
+    def test_a_client_that_leaves_frees_its_slot(self):
+        with Server("--batch", "1") as server:
+            for stream in (True, False):
+                # Alone it would take the only slot for the whole context.
+                connection = server.connect()
+                body = {**server.endless(), "stream": stream}
+                connection.request("POST", COMPLETIONS, json.dumps(body),
+                                   {"Content-Type": "application/json"})
+                wait_until("it runs", lambda: server.health()[1]["requests"] == 1)
+                if stream:
+                    connection.getresponse().readline()
+                connection.sock.close()
+                connection.close()
+                wait_until("it is dropped", lambda: server.health()[1]["requests"] == 0, 10)
+            self.assertEqual(content_of(server.post(CHAT, question())), PIANO)
+
+    def test_a_queued_client_that_leaves_is_forgotten(self):
+        with Server("--batch", "1") as server:
+            running = server.stream(COMPLETIONS, server.endless())
+            next(iter(running))
+            queued = server.connect()
+            queued.request("POST", CHAT, json.dumps(question()), {"Content-Type": "application/json"})
+            wait_until("two", lambda: server.health()[1]["requests"] == 2)
+            queued.close()
+            wait_until("one", lambda: server.health()[1]["requests"] == 1)
+            running.close()
+            wait_until("none", lambda: server.health()[1]["requests"] == 0)
+
+    def test_more_requests_than_slots_are_all_answered(self):
+        with Server("--batch", "2", "--max-context", "256") as server:
+            askings = [Asking(server, question()) for _ in range(12)]
+            self.assertEqual([content_of(a.result()) for a in askings], [PIANO] * 12)
+
+
+if __name__ == "__main__":
+    unittest.main()

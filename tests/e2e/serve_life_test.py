@@ -203,6 +203,7 @@ class Signals(unittest.TestCase):
             code, seconds = server.stop(signal.SIGINT)
             self.assertEqual(code, 128 + signal.SIGINT)
             self.assertLess(seconds, 3)
+            stream.close()
             wait_until("no engine is left", lambda: not process_exists(engine))
 
     def test_F120_as_the_first_process_of_a_container(self):

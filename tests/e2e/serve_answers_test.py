@@ -12,7 +12,7 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 class Answers(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--max-context", "512", "--batch", "3")
+        cls.server = Server("--max-context", "512", "--batch", "3", threads=None)
 
     @classmethod
     def tearDownClass(cls):

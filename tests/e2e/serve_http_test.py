@@ -11,7 +11,7 @@ CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 class RawHttp(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.server = Server("--keepalive-s", "0.05", "--prefill", "16")
+        cls.server = Server("--keepalive-s", "0.05", "--prefill", "8")
         cls.body = json.dumps(question()).encode()
 
     @classmethod
@@ -70,7 +70,7 @@ class RawHttp(unittest.TestCase):
         self.assertLess(received.index(PIANO.encode()), received.index(b'"ready"'))
 
     def test_F046_a_stream_shows_signs_of_life_while_a_long_prompt_is_read(self):
-        ids = self.server.tokens(" a") * 6000
+        ids = self.server.tokens(" a") * 2500
         stream = self.server.stream(COMPLETIONS, {"prompt": ids, "max_tokens": 2, "temperature": 0})
         events = list(stream)
         self.assertEqual(events[-1], "[DONE]")

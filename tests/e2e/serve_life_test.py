@@ -235,7 +235,7 @@ class Files(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder, "c.json")
             path.write_text('{"max-context": 300, "batch": 1, "temp": 0, "threads": 1}')
-            with Server("--config", path, "--max-tokens", "5") as server:
+            with Server("--config", path, "--max-tokens", "5", threads=None) as server:
                 models = server.ask("GET", "/v1/models").json()["data"]
                 self.assertEqual(models[0]["context_length"], 300)
                 self.assertEqual(server.log().count("--max-tokens has no effect"), 1)

@@ -106,10 +106,17 @@ class Stream:
 
 
 class Server:
-    """`strata serve` on a free port. A context: leaves no process behind."""
+    """`strata serve` on a free port. A context: leaves no process behind.
 
-    def __init__(self, *arguments, model=DEMO, ready=True, env=None, launcher=(), stdin=None):
+    One thread computes unless told otherwise (None: as many as the program chooses): where several
+    tests share few cores, threads that wait for each other would wait for the other tests.
+    """
+
+    def __init__(self, *arguments, model=DEMO, ready=True, env=None, launcher=(), stdin=None,
+                 threads=1):
         self.log_lines = []
+        if threads:
+            arguments = [*arguments, "--threads", threads]
         command = [*launcher, BINARY, "serve", model, "--port", "0", *map(str, arguments)]
         self.process = subprocess.Popen(command, stdin=stdin or subprocess.DEVNULL,
                                         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, cwd=ROOT,

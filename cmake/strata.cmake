@@ -58,7 +58,8 @@ function(strata_test name)
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE strata_options ${ARG_LIBS} GTest::gtest GTest::gmock
                                         GTest::gtest_main)
-  target_compile_definitions(${name} PRIVATE STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_definitions(${name} PRIVATE STRATA_SOURCE_DIR="${PROJECT_SOURCE_DIR}"
+                                             STRATA_SEED_DIR="${CMAKE_BINARY_DIR}/seeds")
   add_test(NAME ${name} COMMAND ${name} ${ARG_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
   if(NOT ARG_LABEL)
     set(ARG_LABEL unit)
@@ -67,6 +68,14 @@ function(strata_test name)
     set(ARG_TIMEOUT 300)
   endif()
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# strata_seeds(NAME SCRIPT): runs SCRIPT FOLDER, which fills ${CMAKE_BINARY_DIR}/seeds/NAME.
+function(strata_seeds name script)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+  execute_process(COMMAND ${Python3_EXECUTABLE} ${script} ${CMAKE_BINARY_DIR}/seeds/${name}
+                  OUTPUT_QUIET COMMAND_ERROR_IS_FATAL ANY)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${script})
 endfunction()
 
 # strata_fuzz(NAME SOURCES x_fuzz.cpp LIBS strata::x CORPUS dir): a libFuzzer target; labelled fuzz;slow.

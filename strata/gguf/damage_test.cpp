@@ -305,8 +305,7 @@ TEST(Gguf, F007_LargeClaimsOfASparseFileTakeNoMemory) {
 // The mutations that the fuzzer starts from.
 TEST(Gguf, F007_SeedsOfTheFuzzerEndInAModelOrAnError) {
   size_t n_seeds = 0;
-  for (const auto& entry :
-       std::filesystem::directory_iterator(STRATA_SOURCE_DIR "/tests/fuzz/corpus/gguf")) {
+  for (const auto& entry : std::filesystem::directory_iterator(STRATA_SEED_DIR "/gguf")) {
     const std::string name = entry.path().filename().string();
     const auto error = error_of([&] { open_bytes(strata::testing::read_file(entry.path())); });
     EXPECT_EQ(!error, name.starts_with("valid")) << name;

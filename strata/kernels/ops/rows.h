@@ -31,7 +31,8 @@ struct Rows {
 };
 
 enum class Packing : uint8_t {
-  kGguf,  // rows of blocks as the file has them; any alignment
+  kGguf,   // rows of blocks as the file has them; any alignment
+  kTiles,  // tiles of 16 rows (quant/tiles.h), 64-byte aligned; rows is a multiple of 16
 };
 
 // A matrix [rows, cols], row-major in blocks of its type. Does not own.

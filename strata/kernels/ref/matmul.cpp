@@ -4,25 +4,45 @@
 #include "strata/kernels/ref/ref.h"
 #include "strata/quant/canonical.h"
 #include "strata/quant/decode.h"
+#include "strata/quant/tiles.h"
 
 namespace strata::kernels::ref {
 
-void multiply_row(const Weight& w, const float* x, float* y) {
+namespace {
+
+// Calls use(r, row r as a file has it) for each weight row.
+template <class Use>
+void for_rows(const Weight& w, const Use& use) {
   const Bytes row_bytes = quant::row_bytes(w.type, w.cols);
+  std::vector<std::byte> untiled(w.packing == Packing::kTiles ? row_bytes : 0);
+  for (int r = 0; r < w.rows; ++r) {
+    if (w.packing == Packing::kTiles) {
+      const int in_tile = r % quant::kTileRows;
+      quant::row_of_tile(w.type, w.cols, w.data + static_cast<size_t>(r - in_tile) * row_bytes,
+                         in_tile, untiled.data());
+      use(r, untiled.data());
+    } else {
+      use(r, w.data + static_cast<size_t>(r) * row_bytes);
+    }
+  }
+}
+
+}  // namespace
+
+void multiply_row(const Weight& w, const float* x, float* y) {
   const float scale = w.scale ? *w.scale : 1.0f;
   if (w.takes_floats()) {
-    std::vector<float> row(static_cast<size_t>(w.cols));
-    for (int r = 0; r < w.rows; ++r) {
-      quant::decode(w.type, w.data + static_cast<size_t>(r) * row_bytes, row);
-      y[r] = quant::dot_float(row.data(), x, w.cols) * scale;
-    }
+    std::vector<float> decoded(static_cast<size_t>(w.cols));
+    for_rows(w, [&](int r, const std::byte* row) {
+      quant::decode(w.type, row, decoded);
+      y[r] = quant::dot_float(decoded.data(), x, w.cols) * scale;
+    });
     return;
   }
   const quant::QuantRow q = quant::quantize_row(x, w.cols, quant::activation_block(w.type));
-  for (int r = 0; r < w.rows; ++r) {
-    y[r] = quant::dot_canonical(w.type, w.data + static_cast<size_t>(r) * row_bytes, w.cols, q) *
-           scale;
-  }
+  for_rows(w, [&](int r, const std::byte* row) {
+    y[r] = quant::dot_canonical(w.type, row, w.cols, q) * scale;
+  });
 }
 
 void matmul(const MatMul& a) {

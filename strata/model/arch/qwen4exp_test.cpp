@@ -145,6 +145,37 @@ TEST(Demo, IsCloseToItsReference) {
   RecordProperty("argmax_agreement", std::to_string(all.agreement()));
 }
 
+// The same weights decoded to F32 take f32 activations: what is left is what int8 activations and
+// f16 cells cost. Most of it is a handful of rows where a rounding turns a router's choice
+// (docs/model.md).
+TEST(Demo, IsCloseToExactArithmetic) {
+  const gguf::Model demo = gguf::Model::open(model::testing::model_path("strata-demo"));
+  gguf::testing::Changes decoded;
+  for (const gguf::Tensor& tensor : demo.tensors()) {
+    if (tensor.type->type_class != quant::TypeClass::kQuantised) continue;
+    decoded.forms[std::string(tensor.name)] = {quant::Type::kF32,
+                                               {tensor.shape().begin(), tensor.shape().end()}};
+  }
+  decoded.edit = [&](std::string_view name, std::vector<std::byte>& bytes) {
+    if (!decoded.forms.contains(std::string(name))) return;
+    const std::vector<float> values = array(demo, std::string(name));
+    ASSERT_EQ(values.size() * 4, bytes.size());
+    std::copy_n(reinterpret_cast<const std::byte*>(values.data()), bytes.size(), bytes.data());
+  };
+  Loaded exact(gguf::testing::rewritten(demo, decoded), {.chunk = 64, .threads = 2});
+  Loaded m("strata-demo", {.chunk = 64, .cache = kernels::CacheType::kF16, .threads = 2});
+  const gguf::Model reference = gguf::Model::open(model::testing::reference_path("strata-demo"));
+  model::testing::Closeness all;
+  for (int k = 0; k < 4; ++k) {
+    const std::vector<int32_t> ids = model::testing::ids_of(reference, format("ids_{}", k));
+    const auto a = exact.session(), b = m.session();
+    all.add(m.run(*b, ids, 64), exact.run(*a, ids, 64), m.n_vocab());
+  }
+  EXPECT_LE(all.mean_kl(), 3e-3);
+  EXPECT_GE(all.equal_argmax, 119);
+  RecordProperty("mean_kl", std::to_string(all.mean_kl()));
+}
+
 // F-109: experts of nonsense. Rows go through to the end, ids stay in range, and NaN reaches the
 // logits; what overflows may be normed away again.
 TEST(BrokenWeights, RunToTheEnd) {

@@ -1,8 +1,12 @@
 #include "strata/io/output.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <stdexcept>
@@ -55,6 +59,63 @@ TEST(WriteAtomically, AFailureKeepsTheOldFileAndLeavesNothing) {
   EXPECT_THROW(write_atomically(path, fill), std::runtime_error);
   EXPECT_EQ(text_of(path), "old");
   EXPECT_EQ(n_entries(folder), 1u);
+}
+
+// F-010: a disk with room for a part only. A limit on the size of files stands for it.
+TEST(WriteAtomically, F010_AFullDiskIsSaidAndLeavesNoPart) {
+  const TempFolder folder;
+  const std::string path = folder.write("pack", "old");
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit small = {4 << 20, before.rlim_max};
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+  std::string message;
+  try {
+    write_atomically(path, [](Output& out) {
+      for (int i = 0; i < 8; ++i) out.write(std::string(1 << 20, 'x'));
+    });
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kIo);
+    message = e.what();
+  }
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, old_handler);
+  EXPECT_NE(message.find(path), std::string::npos) << message;
+  EXPECT_NE(message.find("File too large"), std::string::npos) << message;
+  EXPECT_EQ(text_of(path), "old");
+  EXPECT_EQ(n_entries(folder), 1u);
+}
+
+// F-010: killed half-way. The path never holds a part, and the next writer clears the rest away.
+TEST(WriteAtomically, F010_AKilledWriterLeavesNothingThatIsRead) {
+  const TempFolder folder;
+  const std::string path = folder.path("pack");
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    AtomicFile file(path);
+    file.write(std::string(1 << 20, 'x'));
+    char byte = 1;
+    if (::write(ready[1], &byte, 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  // As long as it lives nobody touches its file.
+  write_atomically(folder.path("pack"), std::as_bytes(std::span(std::string_view("mine"))));
+  EXPECT_EQ(n_entries(folder), 2u);
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
+  EXPECT_EQ(text_of(path), "mine");
+  write_atomically(folder.path("other"), std::as_bytes(std::span(std::string_view("other"))));
+  EXPECT_EQ(n_entries(folder), 3u);  // it belongs to another name
+  write_atomically(path, std::as_bytes(std::span(std::string_view("again"))));
+  EXPECT_EQ(text_of(path), "again");
+  EXPECT_EQ(n_entries(folder), 2u);
+  ::close(ready[0]);
+  ::close(ready[1]);
 }
 
 TEST(WriteAtomically, PiecesOfEverySizeArriveInOrder) {

@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
-#include <random>
 
 #include "strata/base/check.h"
 #include "strata/base/error.h"
@@ -93,19 +92,6 @@ size_t read_some(const FileDescriptor& file, uint64_t offset, std::span<std::byt
                                        describe(errno)));
   }
   return static_cast<size_t>(got);
-}
-
-FileDescriptor create_beside(const std::string& path, std::string& created) {
-  std::random_device random;
-  for (int attempt = 0; attempt < 100; ++attempt) {
-    // Not derived from the name, which may already have the longest length the system allows.
-    created = format("{}.strata-{:08x}.tmp", folder_of(path), random());
-    FileDescriptor file(
-        open_retrying(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file.is_open()) return file;
-    if (errno != EEXIST) break;
-  }
-  fail("creating", path, errno);
 }
 
 void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,

@@ -71,7 +71,9 @@ OpenedFile open_for_reading(const std::string& path);
 size_t read_some(const FileDescriptor& file, uint64_t offset, std::span<std::byte> out,
                  const std::string& path);
 
-// Creates a new file of a short unused name in the folder of path; tells its path.
+// Creates a new file of a short unused name in the folder of path; tells its path. It stays locked
+// as long as it is open, so what a killed writer of the same path left behind is told from the file
+// of a living one, and removed.
 // Errors: kNotFound, kIo.
 FileDescriptor create_beside(const std::string& path, std::string& created);
 

@@ -2,28 +2,59 @@
 #include <chrono>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/os/memory.h"
+#include "strata/cli/bandwidth.h"
 #include "strata/cli/commands.h"
 #include "strata/cli/local_engine.h"
+#include "strata/engine/window.h"
 
 namespace strata::cli {
 namespace {
 
 using Json = nlohmann::ordered_json;
 
+// Of each, tokens per second.
 struct Rates {
-  double prompt = 0, decode = 0;  // tokens per second
+  std::vector<double> prompt, decode;
 };
+
+struct Report {
+  double prompt = 0, decode = 0;  // tokens per second; 0: nothing was decoded
+  double load_s = 0;
+  Bytes peak_rss = 0, peak_anon = 0;
+  Bytes read_per_token = 0;
+  Bandwidth bandwidth;
+  struct Window {
+    double one_ms = 0, ms = 0, ratio = 0, one_experts = 0, experts = 0;
+  };
+  std::optional<Window> window;
+
+  // What reading the weights allows, in tokens per second; 0: unknown.
+  double bound() const {
+    return read_per_token > 0 ? bandwidth.bytes_per_s / static_cast<double>(read_per_token) : 0;
+  }
+  double share() const { return bound() > 0 ? decode / bound() : 0; }
+};
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
+}
+
+uint64_t seed_of(const Settings& s) { return static_cast<uint64_t>(s.seed.value_or(1)); }
 
 // Tokens of a prompt that no model has learned by heart, the same in every run.
 wire::Submit make_request(const Settings& s, int32_t n_vocab) {
   wire::Submit submit;
-  std::mt19937 random(static_cast<uint32_t>(s.seed.value_or(1)));
-  for (int64_t i = 0; i < s.bench_prompt; ++i) {
+  std::mt19937 random(static_cast<uint32_t>(seed_of(s)));
+  for (int64_t i = 0; i < s.depth + s.bench_prompt; ++i) {
     submit.ids.push_back(static_cast<int32_t>(random() % static_cast<uint32_t>(n_vocab)));
   }
   submit.sampling.temperature = 0;
@@ -32,67 +63,149 @@ wire::Submit make_request(const Settings& s, int32_t n_vocab) {
 }
 
 // The first token comes with the prompt, so it is not counted as decoded.
-Rates measure(LocalEngine& engine, const wire::Submit& request) {
+void measure(LocalEngine& engine, const wire::Submit& request, Rates& rates) {
   const LocalEngine::Answer answer = engine.ask(request, {}, {});
-  Rates rates;
-  rates.prompt = answer.usage.prompt_tokens * 1000.0 / answer.timings.prompt_ms;
+  const int n_read = answer.usage.prompt_tokens - answer.usage.cached_tokens;
+  rates.prompt.push_back(n_read * 1000.0 / answer.timings.prompt_ms);
   const int n = answer.usage.completion_tokens - 1;
-  if (n > 0) rates.decode = n * 1000.0 / answer.timings.decode_ms;
-  return rates;
+  if (n > 0) rates.decode.push_back(n * 1000.0 / answer.timings.decode_ms);
 }
 
-double median(std::vector<Rates> rates, double Rates::*of) {
-  std::sort(rates.begin(), rates.end(),
-            [&](const Rates& a, const Rates& b) { return a.*of < b.*of; });
-  const size_t half = rates.size() / 2;
-  return rates.size() % 2 == 1 ? rates[half].*of : (rates[half - 1].*of + rates[half].*of) / 2;
+// A window stands behind the context alone, or behind as many tokens as the prompt has.
+int64_t window_context(const Settings& s) { return s.depth > 0 ? s.depth : s.bench_prompt; }
+
+Report::Window measure_window(LocalEngine& engine, const Settings& s) {
+  const int rounds = static_cast<int>(std::clamp<int64_t>(s.bench_gen, 3, 16));
+  const engine::WindowTimes times = engine::time_window(
+      engine.instance(), window_context(s), static_cast<int>(s.window), rounds, seed_of(s));
+  std::vector<double> ratios;
+  for (size_t i = 0; i < times.one_ms.size(); ++i) {
+    ratios.push_back(times.window_ms[i] / times.one_ms[i]);
+  }
+  return {.one_ms = median(times.one_ms),
+          .ms = median(times.window_ms),
+          .ratio = median(ratios),
+          .one_experts = times.one_experts,
+          .experts = times.window_experts};
 }
 
-}  // namespace
-
-int run_bench(const Invocation& invocation) {
-  os::PeakAnonMemory anon;
-  Settings s = invocation.settings;
-  const int64_t needed = s.bench_prompt + s.bench_gen;
+Settings checked(Settings s) {
+  const int64_t needed = std::max(s.depth + s.bench_prompt + s.bench_gen,
+                                  s.window > 0 ? window_context(s) + s.window : 0);
   if (s.max_context == 0) s.max_context = needed;
   if (s.max_context < needed) {
     throw Error(ErrorCode::kInvalidArgument,
-                format("{} tokens of prompt and {} to generate do not fit into a context of {}",
-                       s.bench_prompt, s.bench_gen, s.max_context));
+                format("a depth of {}, {} tokens of prompt, {} to generate and a window of {} do "
+                       "not fit into a context of {}",
+                       s.depth, s.bench_prompt, s.bench_gen, s.window, s.max_context));
   }
+  if (s.prefill > 0 && s.window > s.prefill) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        format("--window {} is more than --prefill {} computes at once", s.window, s.prefill));
+  }
+  return s;
+}
+
+Report measure_all(const Settings& s, os::PeakAnonMemory& anon, Json& facts) {
+  Report report;
   const auto begun = std::chrono::steady_clock::now();
   LocalEngine engine(s);
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - begun;
+  report.load_s = load.count();
+  engine.make_up_contexts(s.depth, seed_of(s));
 
   const wire::Submit request = make_request(s, engine.limits().n_vocab);
   // Loading ends with one step of the full chunk; decoding has one row, and experts of its own to
   // page in.
   wire::Submit warm_up = request;
   warm_up.max_tokens = static_cast<int32_t>(std::min<int64_t>(s.bench_gen, 4));
-  measure(engine, warm_up);
-  std::vector<Rates> rates;
-  for (int64_t i = 0; i < s.repeat; ++i) rates.push_back(measure(engine, request));
+  Rates ignored, rates;
+  measure(engine, warm_up, ignored);
+  for (int64_t i = 0; i < s.repeat; ++i) measure(engine, request, rates);
+  report.prompt = median(rates.prompt);
+  report.decode = median(rates.decode);
+  if (s.window > 0) report.window = measure_window(engine, s);
 
-  const double prompt = median(rates, &Rates::prompt), decode = median(rates, &Rates::decode);
-  const Bytes peak_rss = os::process_memory().peak_rss, peak_anon = anon.peak();
-  if (s.json) {
-    Json out = {{"prompt_tokens_per_s", prompt}, {"decode_tokens_per_s", nullptr},
-                {"load_s", load.count()},        {"peak_rss_bytes", peak_rss},
-                {"peak_anon_bytes", peak_anon},  {"prompt_tokens", s.bench_prompt},
-                {"gen_tokens", s.bench_gen},     {"repeat", s.repeat}};
-    if (decode > 0) out["decode_tokens_per_s"] = decode;
-    for (const model::Decision& d : engine.instance().decisions()) {
-      if (d.name == "threads") out["threads"] = std::stoi(d.value);
-    }
-    out["model"] = model_name(find_model(s));
-    std::cout << out.dump() << '\n';
-    return 0;
+  // Before the memory that the bandwidth is measured with, which is not the model's.
+  report.peak_rss = os::process_memory().peak_rss;
+  report.peak_anon = anon.peak();
+  report.read_per_token = engine.instance().model().info().bytes_per_token;
+  if (!s.no_bandwidth) report.bandwidth = measure_bandwidth(engine.instance().pool());
+
+  for (const model::Decision& d : engine.instance().decisions()) {
+    if (d.name == "threads") facts["threads"] = std::stoi(d.value);
   }
-  std::cout << format("prompt   {:8.1f} tokens/s  ({} tokens)\n", prompt, s.bench_prompt)
-            << format("decode   {:8.1f} tokens/s  ({} tokens)\n", decode, s.bench_gen)
-            << format("loading  {:8.2f} s\n", load.count())
-            << format("memory   {} at most, {} of it not mapped from files\n",
-                      memory::bytes_text(peak_rss), memory::bytes_text(peak_anon));
+  facts["model"] = model_name(find_model(s));
+  return report;
+}
+
+Json or_null(double value) { return value > 0 ? Json(value) : Json(nullptr); }
+
+Json to_json(const Report& r, const Settings& s, const Json& facts) {
+  Json out = {{"prompt_tokens_per_s", r.prompt},
+              {"decode_tokens_per_s", or_null(r.decode)},
+              {"load_s", r.load_s},
+              {"peak_rss_bytes", r.peak_rss},
+              {"peak_anon_bytes", r.peak_anon},
+              {"prompt_tokens", s.bench_prompt},
+              {"gen_tokens", s.bench_gen},
+              {"depth_tokens", s.depth},
+              {"repeat", s.repeat},
+              {"read_bytes_per_token", r.read_per_token},
+              {"bandwidth_bytes_per_s", or_null(r.bandwidth.bytes_per_s)},
+              {"decode_bound_tokens_per_s", or_null(r.bound())},
+              {"decode_share", or_null(r.share())}};
+  if (r.window) {
+    out["window_rows"] = s.window;
+    out["window_ratio"] = r.window->ratio;
+    out["window_ms"] = r.window->ms;
+    out["window_one_row_ms"] = r.window->one_ms;
+    out["window_experts_per_layer"] = r.window->experts;
+  }
+  out.update(facts);
+  return out;
+}
+
+std::string to_text(const Report& r, const Settings& s) {
+  const std::string depth = s.depth > 0 ? format(" after {}", s.depth) : "";
+  std::string text =
+      format("prompt   {:8.1f} tokens/s  ({} tokens{})\n", r.prompt, s.bench_prompt, depth) +
+      format("decode   {:8.1f} tokens/s  ({} tokens)", r.decode, s.bench_gen);
+  if (r.share() > 0) {
+    text += format(", {:.0f} % of the {:.1f} that reading {:.2f} GB a token at {:.1f} GB/s allows",
+                   r.share() * 100, r.bound(), static_cast<double>(r.read_per_token) / 1e9,
+                   r.bandwidth.bytes_per_s / 1e9);
+  }
+  text += '\n';
+  if (r.window) {
+    text += format(
+        "window   {:8.2f} times one row, for {} rows ({:.1f} against {:.1f} ms; {:.1f} "
+        "experts a layer against {:.1f})\n",
+        r.window->ratio, s.window, r.window->ms, r.window->one_ms, r.window->experts,
+        r.window->one_experts);
+  }
+  text += format("loading  {:8.2f} s\n", r.load_s);
+  text += format("memory   {} at most, {} of it not mapped from files\n",
+                 memory::bytes_text(r.peak_rss), memory::bytes_text(r.peak_anon));
+  return text;
+}
+
+}  // namespace
+
+int run_bench(const Invocation& invocation) {
+  os::PeakAnonMemory anon;
+  const Settings s = checked(invocation.settings);
+  Json facts;
+  const Report report = measure_all(s, anon, facts);
+  if (!s.no_bandwidth && report.bandwidth.bytes_per_s == 0) {
+    warn("too little memory is free to measure how fast it can be read");
+  }
+  if (s.json) {
+    std::cout << to_json(report, s, facts).dump() << '\n';
+  } else {
+    std::cout << to_text(report, s);
+  }
   return 0;
 }
 

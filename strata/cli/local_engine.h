@@ -28,7 +28,13 @@ class LocalEngine {
   Answer ask(wire::Submit submit, const std::function<void(std::string_view)>& on_bytes,
              const std::function<bool()>& cancelled);
 
-  const model::Instance& instance() const { return instance_; }
+  // See Engine::make_up_contexts.
+  void make_up_contexts(int64_t n_tokens, uint64_t seed) {
+    engine_->make_up_contexts(n_tokens, seed);
+  }
+
+  // Between requests.
+  model::Instance& instance() { return instance_; }
   const text::Tokenizer& tokenizer() const { return *tokenizer_; }
   wire::Limits limits() const { return engine_->ready().limits; }
 

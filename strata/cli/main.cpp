@@ -26,6 +26,8 @@ int dispatch(const Invocation& invocation) {
       return run_bench(invocation);
     case kEval:
       return run_eval(invocation);
+    case kSynth:
+      return run_synth(invocation);
     case kEngine:
       return run_engine(invocation);
     case kOptions:

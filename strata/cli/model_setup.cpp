@@ -63,6 +63,7 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
   options.threads = static_cast<int>(s.threads);
   options.max_context = s.max_context;
   options.chunk = static_cast<int>(s.prefill);
+  options.max_out = static_cast<int>(s.window);
   options.kv = word(s.kv);
   options.rope_scaling = word(s.rope_scaling);
   options.rope_scale = s.rope_scale;

@@ -16,6 +16,7 @@ enum Command : unsigned {
   kEval = 16,
   kEngine = 32,   // hidden: the engine process of serve
   kOptions = 64,  // hidden: writes docs/options.md
+  kSynth = 128,
 };
 
 // All that can be asked for, with the defaults. Filled from environment, file and command line;
@@ -68,11 +69,28 @@ struct Settings {
   int64_t bench_prompt = 256;
   int64_t bench_gen = 64;
   int64_t repeat = 1;
+  int64_t depth = 0;
+  int64_t window = 0;
+  bool no_bandwidth = false;
 
   std::string reference;
   std::string text;
   std::string mtp = "auto";
   std::string mtp_hnorm = "auto";
+
+  int64_t synth_layers = 12;
+  int64_t synth_experts = 64;
+  int64_t synth_top = 10;
+  int64_t synth_vocab = 32768;
+  int64_t synth_ple_base = 20000;
+  int64_t synth_seed = 3;
+  bool synth_mtp = false;
+  std::string synth_gate = "Q4_K";
+  std::string synth_down = "Q5_0";
+  std::string synth_dense = "Q6_K";
+  std::string synth_hc = "Q8_0";
+  std::string synth_ple = "IQ4_NL";
+  std::string synth_emb = "Q6_K";
 
   bool json = false;
   bool markdown = false;

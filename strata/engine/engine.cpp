@@ -5,6 +5,7 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/model/seeded_context.h"
 
 namespace strata::engine {
 namespace {
@@ -83,6 +84,11 @@ wire::Ready Engine::ready() const {
   return ready;
 }
 
+void Engine::make_up_contexts(int64_t n_tokens, uint64_t seed) {
+  made_up_tokens_ = n_tokens;
+  made_up_seed_ = seed;
+}
+
 void Engine::command(wire::RequestId id, wire::Command&& command) {
   {
     const std::lock_guard lock(mutex_);
@@ -140,7 +146,8 @@ void Engine::finish(Request& request, wire::Reason reason) {
   end(request,
       wire::Finished{.reason = reason,
                      .usage = {.prompt_tokens = static_cast<int32_t>(request.submit.ids.size()),
-                               .completion_tokens = static_cast<int32_t>(request.answer.size())},
+                               .completion_tokens = static_cast<int32_t>(request.answer.size()),
+                               .cached_tokens = static_cast<int32_t>(request.n_cached)},
                      .timings = {.queue_ms = ms_between(request.arrived, started),
                                  .prompt_ms = ms_between(started, first),
                                  .decode_ms = ms_between(first, now)}});
@@ -191,6 +198,12 @@ bool Engine::admit(Request& request) {
   const int64_t page = pools.spec().page_tokens;
   if (pools.n_free_slots() == 0 || pools.n_free_pages() < (tokens + page - 1) / page) return false;
   request.session = std::make_unique<model::SessionState>(pools, instance_.stream(), tokens);
+  if (made_up_tokens_ > 0) {
+    request.n_cached = static_cast<size_t>(std::min(made_up_tokens_, n_prompt - 1));
+    model::seed_context(pools, *request.session, instance_.stream(),
+                        std::span(submit.ids).first(request.n_cached), made_up_seed_);
+    request.n_read = request.n_cached;
+  }
   request.started = Clock::now();
   return true;
 }
@@ -268,6 +281,7 @@ void Engine::accept(const StepPlan& parts, const StepResult& result) {
       n_prompt_tokens_ += part.ids.size();
       wire::Progress progress;
       progress.done = static_cast<int32_t>(request.n_read);
+      progress.cached = static_cast<int32_t>(request.n_cached);
       progress.total = static_cast<int32_t>(request.submit.ids.size());
       say(request, progress);
     }

@@ -42,6 +42,11 @@ class Engine {
   void prepare(const std::function<void(Bytes, Bytes)>& progress);
   wire::Ready ready() const;
 
+  // For measuring at a long context, before the first request: the first n_tokens of each prompt
+  // (all but one of a shorter one) are not computed, their state is made up of this seed
+  // (model::seed_context). They are reported as cached.
+  void make_up_contexts(int64_t n_tokens, uint64_t seed);
+
   void command(wire::RequestId id, wire::Command&& command);
 
   // Until a Shutdown: waits for commands and steps. Errors: kDeviceLost; other failures end the
@@ -78,6 +83,8 @@ class Engine {
   Sampler sampler_;
   StepRunner runner_;
   std::mt19937_64 seeds_;
+  int64_t made_up_tokens_ = 0;
+  uint64_t made_up_seed_ = 0;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -29,6 +29,7 @@ struct Request {
   StopMatcher matcher;
   std::unique_ptr<model::SessionState> session;  // from admission on
   size_t n_read = 0;                             // prompt tokens that are committed
+  size_t n_cached = 0;                           // of them, not computed for this request
   std::vector<int32_t> answer;                   // sampled ids
   bool cancelled = false;
 

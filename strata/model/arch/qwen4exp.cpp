@@ -158,7 +158,8 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
            .yarn_context = c_.yarn_context,
            .n_experts = c_.n_experts,
            .top_k = c_.top_k,
-           .has_draft = draft_};
+           .has_draft = draft_,
+           .bytes_per_token = bytes_per_token(c_, file)};
   weights_.declare_lines(plan);
   states_ = std::make_unique<StatePools>(state_spec(false), device, plan);
   if (draft_) draft_states_ = std::make_unique<StatePools>(state_spec(true), device, plan);

@@ -130,4 +130,19 @@ void collect_weights(const Qwen4ExpConfig& c, bool draft, Weights& w, Qwen4ExpWe
   if (n > c.n_layers) collect_draft(c, w, out);
 }
 
+Bytes bytes_per_token(const Qwen4ExpConfig& c, const gguf::Model& file) {
+  const std::string draft = format("blk.{}.", c.n_layers);
+  const bool tied = file.find("output.weight") == nullptr;
+  Bytes sum = 0;
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    const std::string_view name = tensor.name;
+    if (c.n_draft_layers > 0 && name.starts_with(draft)) continue;
+    if (name == "per_layer_token_embd.weight" || (name == "token_embd.weight" && !tied)) continue;
+    const bool expert = name.find("_exps.") != std::string_view::npos;
+    sum += expert ? tensor.n_bytes / static_cast<Bytes>(c.n_experts) * static_cast<Bytes>(c.top_k)
+                  : tensor.n_bytes;
+  }
+  return sum;
+}
+
 }  // namespace strata::model

@@ -53,4 +53,9 @@ struct Qwen4ExpWeights {
 void collect_weights(const Qwen4ExpConfig& config, bool draft, Weights& weights,
                      Qwen4ExpWeights& out);
 
+// Of the file's tensors, what a token of the trunk reads: every matrix and vector of a layer once,
+// top_k of the routed experts, the final site and the output. Not the rows that it looks up in
+// embeddings, and no state.
+Bytes bytes_per_token(const Qwen4ExpConfig& config, const gguf::Model& file);
+
 }  // namespace strata::model

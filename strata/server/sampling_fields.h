@@ -30,7 +30,8 @@ struct GenerationFields {
 GenerationFields read_generation_fields(const Fields& body, const wire::Sampling& defaults,
                                         const Frontend& frontend);
 
-// Refuses these members unless they are absent, null, or say "no" (false, 0, an empty list, ...).
+// Refuses these members unless they are absent, null, or say "no": false, "", [] or {}. A number is
+// always a wish, 0 as well: "logprobs": 0 asks for the log-probability of each token.
 void refuse_unless_neutral(const Fields& body, std::initializer_list<const char*> names);
 
 }  // namespace strata::server

@@ -230,6 +230,15 @@ TEST(Limits, a_list_that_holds_itself_twice_at_each_level) {
   EXPECT_EQ(text(doubled + "{{ a.v|length }}", {}, limits), "2");
 }
 
+TEST(Limits, a_range_reaches_across_all_integers) {
+  EXPECT_EQ(
+      text("{{ range(-9223372036854775807, 9223372036854775807, 4611686018427387904)|list }}"),
+      "[-9223372036854775807, -4611686018427387903, 1, 4611686018427387905]");
+  EXPECT_EQ(
+      text("{{ range(9223372036854775807, -9223372036854775807, -9223372036854775807)|list }}"),
+      "[9223372036854775807, 0]");
+}
+
 TEST(Limits, a_value_nested_too_deep_is_refused_where_it_is_made) {
   EXPECT_THAT(failure("{% set n = namespace(v=[]) %}{% for i in range(200) %}\n"
                       "{% set n.v = [n.v] %}{% endfor %}"),

@@ -84,7 +84,9 @@ Value range(TemplateRun& run, const CallArguments& arguments) {
   Value::Items items;
   items.reserve(n);
   for (uint64_t i = 0; i < n; ++i) {
-    items.push_back(Value::integer(start + static_cast<int64_t>(i) * step));
+    // Unsigned: on the way to a number in range the product may leave it, and wraps back.
+    const uint64_t item = static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step);
+    items.push_back(Value::integer(static_cast<int64_t>(item)));
   }
   return make_list(std::move(items), run.budget(), ListKind::kRange);
 }

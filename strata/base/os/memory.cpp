@@ -60,14 +60,16 @@ MemoryBudget memory_budget(const SystemRoot& root) {
   budget.reason = budget.available > 0 ? format("{} bytes available of {} (/proc/meminfo)",
                                                 budget.available, budget.total)
                                        : std::string("/proc/meminfo does not tell");
+  bool known = budget.available > 0;
   const CgroupDirs groups = cgroup_dirs(root, "memory");
   for (const std::string& dir : groups.dirs) {
     const auto group = group_memory(root, groups.version, dir);
     if (!group) continue;
-    // Version 1 writes "no limit" as a number near 2^63.
-    if (budget.total > 0 && group->limit >= budget.total) continue;
-    budget.total = group->limit;
-    if (budget.available == 0 || group->left < budget.available) {
+    // Version 1 writes "no limit" as a number near 2^63; what it leaves then binds nobody. A group
+    // with a wide limit may still have less left than a narrow one: others use it, too.
+    if (budget.total == 0 || group->limit < budget.total) budget.total = group->limit;
+    if (!known || group->left < budget.available) {
+      known = true;
       budget.available = group->left;
       budget.reason =
           format("{} bytes left of the {} that {} grants", group->left, group->limit, dir);

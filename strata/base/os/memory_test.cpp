@@ -42,6 +42,31 @@ TEST(MemoryBudget, TheTightestGroupOnTheWayUp) {
   EXPECT_EQ(memory_budget(fake.root()).available, 0U);
 }
 
+TEST(MemoryBudget, AWideGroupMayHaveLessLeftThanANarrowOne) {
+  FakeRoot fake;
+  fake.file("/proc/meminfo", kMeminfo)
+      .cgroup2("/a/b")
+      .file("/sys/fs/cgroup/a/b/memory.max", "4000000000\n")
+      .file("/sys/fs/cgroup/a/b/memory.current", "1000000000\n")
+      .file("/sys/fs/cgroup/a/memory.max", "8000000000\n")
+      .file("/sys/fs/cgroup/a/memory.current", "7500000000\n");
+  const MemoryBudget budget = memory_budget(fake.root());
+  EXPECT_EQ(budget.total, 4000000000U);
+  EXPECT_EQ(budget.available, 500000000U);
+  EXPECT_EQ(budget.reason, "500000000 bytes left of the 8000000000 that /sys/fs/cgroup/a grants");
+}
+
+TEST(MemoryBudget, AGroupWithNothingLeftStaysAtNothing) {
+  FakeRoot fake;
+  fake.file("/proc/meminfo", kMeminfo)
+      .cgroup2("/a/b")
+      .file("/sys/fs/cgroup/a/b/memory.max", "1000000000\n")
+      .file("/sys/fs/cgroup/a/b/memory.current", "1000000000\n")
+      .file("/sys/fs/cgroup/a/memory.max", "8000000000\n")
+      .file("/sys/fs/cgroup/a/memory.current", "2000000000\n");
+  EXPECT_EQ(memory_budget(fake.root()).available, 0U);
+}
+
 TEST(MemoryBudget, Cgroup1AndItsWordForNoLimit) {
   FakeRoot fake;
   fake.file("/proc/meminfo", kMeminfo)

@@ -34,7 +34,9 @@ class Event {
 
 // The only wait of the host, listed in the device's WaitRegistry while it lasts. False: late, and
 // the work goes on.
-// Errors: whatever the awaited work threw (host and sim; the rest of the queue is kept).
+// Errors: whatever the awaited work threw (sim; on host it was thrown as it was queued). The
+//   launches and copies queued behind it on its stream are not done then, since they would compute
+//   with what was never written; a stream that is drained takes new work. kDeviceLost.
 bool wait(const Event& event, const WaitFor& what, Deadline deadline);
 
 }  // namespace strata::device

@@ -9,6 +9,7 @@
 #include "strata/base/format.h"
 #include "strata/device/host/host_device.h"
 #include "strata/device/sim/sim_device.h"
+#include "strata/device/sim/sim_faults.h"
 
 namespace strata::device {
 namespace {
@@ -79,6 +80,14 @@ std::unique_ptr<Device> make_device(Machine& machine, DeviceId id, std::string_v
   }
 }
 
+void add_fault_rule(Device& device, std::string_view rule) {
+  if (device.kind() != Kind::kSim) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("fail={}: only a sim fails on demand, and none stands before it", rule));
+  }
+  faults_of(device).add(parse_fault_rule(rule));
+}
+
 }  // namespace
 
 std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
@@ -91,6 +100,11 @@ std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
     const size_t end = std::min(list.find(',', at), list.size());
     const std::string_view spec = list.substr(at, end - at);
     at = end + 1;
+    constexpr std::string_view kFail = "fail=";
+    if (spec.starts_with(kFail)) {
+      add_fault_rule(*devices.back(), spec.substr(kFail.size()));
+      continue;
+    }
     if (spec == "host" && !std::exchange(host_named, true)) continue;
     devices.push_back(make_device(machine, DeviceId(static_cast<int32_t>(devices.size())), spec));
   }

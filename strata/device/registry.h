@@ -13,7 +13,8 @@ namespace strata::device {
 // not, so that the index is the id; the others have the backend and services of the options.
 //   host        the CPU
 //   sim         host memory posing as a card of 8 GiB; sim:SIZE of another size (24GiB, 512MiB,
-//               4096). The sims of one list are cards of one machine.
+//               4096). The sims of one list are cards of one machine. Words fail=RULE after it are
+//               its fault rules: "sim:8GiB,fail=launch#500:device_lost" (sim/sim_faults.h).
 // Errors: kInvalidArgument for a word that is none of these, kUnsupported for a kind that this
 //   build does not have.
 std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,

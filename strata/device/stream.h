@@ -44,7 +44,8 @@ class Stream {
   // Queues body() or body(ThreadPool&). The bytes of the body are copied and may be run several
   // times (replay); what they point at must live until the work is done. A body never allocates
   // and never waits; one that throws hands its exception to whoever runs it: on host this call, on
-  // sim a wait.
+  // sim a wait (see device::wait for what then becomes of the queue).
+  // Errors: kDevice, kDeviceLost if a card refuses the launch.
   template <class Body>
   void run(const Cost& cost, const Body& body) {
     static_assert(std::is_trivially_copyable_v<Body>, "kept as bytes in a ring");

@@ -2,10 +2,12 @@
 
 #include <cstring>
 #include <new>
+#include <optional>
 #include <string>
 
 #include "strata/base/check.h"
 #include "strata/base/format.h"
+#include "strata/device/sim/sim_faults.h"
 #include "strata/device/sim/sim_order.h"
 #include "strata/device/sim/sim_stream.h"
 
@@ -22,7 +24,10 @@ class SimDevice final : public Device {
             const DeviceOptions& options)
       : Device(id, Kind::kSim, format("sim {} ({} MiB)", id.value, capacity_bytes >> 20), options),
         order_(std::move(order)),
-        capacity_(capacity_bytes) {}
+        capacity_(capacity_bytes),
+        faults_(id) {}
+
+  SimFaults& faults() { return faults_; }
 
   Capacity capacity() const override { return {.total = capacity_, .free = capacity_ - used_}; }
   Pinning pinning() const override { return {.possible = true, .limit = 0}; }
@@ -36,6 +41,12 @@ class SimDevice final : public Device {
 
  private:
   Try<std::byte*> do_allocate(Bytes bytes, Mem mem) override {
+    if (std::optional<Fault> fault = faults_.pass(FaultPoint::kAllocate)) {
+      if (faults_.lost()) order_->skip_work_of(*this);
+      fault->asked = bytes;
+      fault->free = capacity_ - used_;
+      return *fault;
+    }
     const Bytes own = mem == Mem::kDevice ? bytes : 0;
     void* data = nullptr;
     if (own <= capacity_ - used_ && bytes <= SIZE_MAX / 2) {
@@ -67,6 +78,7 @@ class SimDevice final : public Device {
   const std::shared_ptr<SimOrder> order_;  // owned by the sims of one machine together
   const Bytes capacity_;
   Bytes used_ = 0;
+  SimFaults faults_;
 };
 
 }  // namespace
@@ -76,6 +88,11 @@ std::unique_ptr<Device> make_sim_device(DeviceId id, Bytes capacity_bytes,
                                         const DeviceOptions& options) {
   STRATA_CHECK(id != kHostId && order != nullptr);
   return std::make_unique<SimDevice>(id, capacity_bytes, std::move(order), options);
+}
+
+SimFaults& faults_of(Device& sim) {
+  STRATA_CHECK(sim.kind() == Kind::kSim);
+  return static_cast<SimDevice&>(sim).faults();
 }
 
 std::shared_ptr<SimOrder> make_sim_order(uint64_t seed) { return std::make_shared<SimOrder>(seed); }

@@ -13,9 +13,13 @@ namespace strata::device {
 SimEvent::~SimEvent() { STRATA_CHECK(n_queued_ == 0); }
 
 bool SimEvent::wait_until(Clock::TimePoint until, const Clock& clock) const {
+  const SimFaults& faults = faults_of(device());
   order_.shuffle();
   // At least one entry a call: a caller that waits in slices of no length gets on, as on a card.
   while (!done()) {
+    if (faults.lost()) {
+      throw to_error({.code = ErrorCode::kDeviceLost, .call = "a wait", .device = device().id()});
+    }
     if (!order_.run_one()) return false;
     if (!done() && clock.now() >= until) return false;
   }
@@ -42,6 +46,12 @@ bool SimOrder::run_one() {
   if (random_() % kChangeOneIn == 0) best->preference = random_();
   best->run_head();
   return true;
+}
+
+void SimOrder::skip_work_of(const Device& device) {
+  for (SimStream* stream : streams_) {
+    if (&stream->device() == &device) stream->skip_queued();
+  }
 }
 
 bool SimOrder::is_live(const MemView& view) const {

@@ -44,8 +44,12 @@ class SimOrder {
 
   // Draws new preferences among the streams: each wait of the host meets a different world.
   void shuffle();
-  // Runs one entry. False if there is none. Throws what the entry throws; it then counts as run.
+  // Runs one entry. False if there is none. Throws what the entry throws; it then counts as run,
+  // and the launches and copies behind it on its stream are skipped.
   bool run_one();
+
+  // The card is lost: what its streams have queued is never done.
+  void skip_work_of(const Device& device);
 
   // Live allocations of all sims.
   void add_memory(const MemView& view) { live_[view.data] = view.bytes; }

@@ -31,16 +31,20 @@ bool names(const void* body, size_t body_bytes, const MemView& view) {
 SimStream::SimStream(Device& device, std::string name, SimOrder& order)
     : Stream(device, std::move(name)),
       order_(order),
+      faults_(faults_of(device)),
       ring_(std::make_unique<Entry[]>(kRing)),
       bodies_(std::make_unique_for_overwrite<Body[]>(kRing)) {
   order_.add(*this);
 }
 
 SimStream::~SimStream() {
-  // A wait names a record that was queued before it, so something can always run.
+  // A wait names a record that was queued before it, so something can always run that does not
+  // hang; and nothing hangs for ever here, as the memory that it names goes next.
   while (n_queued_ > 0) {
     try {
-      STRATA_CHECK(order_.run_one());
+      if (order_.run_one()) continue;
+      STRATA_CHECK(faults_.hangs());
+      faults_.resume();
     } catch (const std::exception& e) {
       log_error(format("stream {}: while it was closed: {}", name(), e.what()));
     } catch (...) {
@@ -50,20 +54,50 @@ SimStream::~SimStream() {
   order_.remove(*this);
 }
 
+std::optional<Fault> SimStream::pass(FaultPoint point) {
+  const std::optional<Fault> fault = faults_.pass(point);
+  if (fault && faults_.lost()) order_.skip_work_of(device());
+  return fault;
+}
+
+void SimStream::throw_if_lost() {
+  if (!faults_.lost()) return;
+  throw to_error({.code = ErrorCode::kDeviceLost, .call = "a call", .device = device().id()});
+}
+
 bool SimStream::runnable() const {
-  if (n_queued_ == 0) return false;
+  if (n_queued_ == 0 || faults_.hangs()) return false;
   const Entry& entry = at(0);
   return entry.what != What::kWait || entry.event->reached_ >= entry.generation;
 }
 
 void SimStream::run_head() {
   Entry& entry = ring_[head_];
-  if (entry.what == What::kReplay) return run_node(entry);
-  // Also after a throw: an entry runs once.
-  struct Pop {
-    SimStream& stream;
-    ~Pop() { stream.pop(); }
-  } pop{*this};
+  const bool works =
+      entry.what == What::kLaunch || entry.what == What::kCopy || entry.what == What::kReplay;
+  if (works) {
+    const std::optional<Fault> fault = pass(FaultPoint::kHang);
+    if (fault && faults_.hangs()) return;
+  }
+  try {
+    if (entry.what == What::kReplay) return run_node(entry);
+    // Also after a throw: an entry runs once.
+    struct Pop {
+      SimStream& stream;
+      ~Pop() { stream.pop(); }
+    } pop{*this};
+    run_entry(entry);
+  } catch (...) {
+    // What comes next would compute with what was never written.
+    skip_from(0);
+    throw;
+  }
+}
+
+void SimStream::run_entry(Entry& entry) {
+  if (entry.what == What::kLaunch || entry.what == What::kCopy) {
+    if (const std::optional<Fault> fault = pass(FaultPoint::kRun)) throw to_error(*fault);
+  }
   switch (entry.what) {
     case What::kLaunch:
       entry.call(body(entry), pool());
@@ -82,6 +116,7 @@ void SimStream::run_head() {
       entry.lease.release();
       break;
     case What::kReplay:
+    case What::kSkipped:
       break;
   }
 }
@@ -94,12 +129,26 @@ void SimStream::run_node(Entry& entry) {
     SimStream& stream;
     Entry& entry;
     ~Finish() {
-      if (entry.node != nullptr) return;
-      --entry.graph->n_queued;
+      if (entry.what == What::kReplay) {
+        if (entry.node != nullptr) return;
+        --entry.graph->n_queued;
+      }
       stream.pop();
     }
   } finish{*this, entry};
-  if (node != nullptr) node->run(pool());
+  if (node == nullptr) return;
+  if (const std::optional<Fault> fault = pass(FaultPoint::kRun)) throw to_error(*fault);
+  node->run(pool());
+}
+
+void SimStream::skip_from(size_t i) {
+  for (; i < n_queued_; ++i) {
+    Entry& entry = ring_[(head_ + i) % kRing];
+    if (entry.what == What::kReplay) --entry.graph->n_queued;
+    if (entry.what == What::kLaunch || entry.what == What::kCopy || entry.what == What::kReplay) {
+      entry.what = What::kSkipped;
+    }
+  }
 }
 
 const char* SimStream::queued_use_of(const MemView& view) const {
@@ -121,7 +170,11 @@ const char* SimStream::queued_use_of(const MemView& view) const {
 }
 
 SimStream::Entry& SimStream::push(What what) {
-  while (n_queued_ == kRing) STRATA_CHECK(order_.run_one());
+  while (n_queued_ == kRing) {
+    if (!order_.run_one()) {
+      throw Error(ErrorCode::kDevice, format("stream {}: its queue is full and hangs", name()));
+    }
+  }
   Entry& entry = ring_[(head_ + n_queued_) % kRing];
   ++n_queued_;
   entry.what = what;
@@ -134,6 +187,7 @@ void SimStream::pop() {
 }
 
 void SimStream::do_launch(const Cost& cost, Call call, const void* from, size_t bytes) {
+  if (const std::optional<Fault> fault = pass(FaultPoint::kLaunch)) throw to_error(*fault);
   if (capturing()) return recording_.add_launch(cost, call, from, bytes);
   Entry& entry = push(What::kLaunch);
   entry.cost = cost;
@@ -143,6 +197,7 @@ void SimStream::do_launch(const Cost& cost, Call call, const void* from, size_t 
 }
 
 Try<Done> SimStream::do_copy(const MemView& to, const MemView& from) {
+  if (const std::optional<Fault> fault = pass(FaultPoint::kCopy)) return *fault;
   // A card only knows memory of its own or registered with it.
   if (!order_.is_live(to) || !order_.is_live(from)) {
     return Fault{.code = ErrorCode::kUnsupported,
@@ -160,6 +215,7 @@ Try<Done> SimStream::do_copy(const MemView& to, const MemView& from) {
 }
 
 void SimStream::do_record(Event& event) {
+  throw_if_lost();
   auto& sim = static_cast<SimEvent&>(event);
   // The records of two streams are reached in any order, so "the last one" would mean nothing.
   STRATA_CHECK(sim.done() || sim.stream_ == this);
@@ -171,6 +227,7 @@ void SimStream::do_record(Event& event) {
 }
 
 void SimStream::do_wait(const Event& event) {
+  throw_if_lost();
   if (event.done()) return;
   if (event.device().kind() != Kind::kSim) return wait_on_host(event);
   // The counts of an event are this module's business, not the caller's, who sees it as const.
@@ -194,6 +251,7 @@ Try<Graph> SimStream::do_end_capture(PlanLineId line, bool spoiled) {
 }
 
 void SimStream::do_replay(const Graph& graph) {
+  throw_if_lost();
   auto& work = static_cast<RecordedWork&>(*graph.work());
   STRATA_CHECK(&work.device() == &device());
   Entry& entry = push(What::kReplay);

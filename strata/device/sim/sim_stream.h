@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "strata/device/recording.h"
+#include "strata/device/sim/sim_faults.h"
 #include "strata/device/sim/sim_order.h"
 #include "strata/device/stream.h"
 
@@ -20,12 +22,14 @@ class SimStream final : public Stream {
   // For SimOrder.
   bool runnable() const;
   void run_head();
+  // Launches and copies that are queued will not be done; events and leases keep their turn.
+  void skip_queued() { skip_from(0); }
   // The op of a queued entry that names the memory, or null.
   const char* queued_use_of(const MemView& view) const;
   uint64_t preference = 0;
 
  private:
-  enum class What : uint8_t { kLaunch, kCopy, kRecord, kWait, kReplay, kRelease };
+  enum class What : uint8_t { kLaunch, kCopy, kRecord, kWait, kReplay, kRelease, kSkipped };
   struct Entry {
     What what = What::kLaunch;
     Cost cost;
@@ -57,9 +61,15 @@ class SimStream final : public Stream {
   const Entry& at(size_t i) const { return ring_[(head_ + i) % kRing]; }
   std::byte* body(const Entry& entry) const { return bodies_[&entry - ring_.get()].bytes; }
   void pop();
+  void run_entry(Entry& entry);
   void run_node(Entry& entry);
+  void skip_from(size_t i);
+  // The fault of this call, if there is one; a lost card loses what is queued on all its streams.
+  std::optional<Fault> pass(FaultPoint point);
+  void throw_if_lost();
 
   SimOrder& order_;
+  SimFaults& faults_;
   std::unique_ptr<Entry[]> ring_;
   std::unique_ptr<Body[]> bodies_;  // of the entry with the same index
   size_t head_ = 0, n_queued_ = 0;

@@ -229,10 +229,12 @@ TEST(Sim, ClosingAStreamDoesItsWork) {
     first->run({.op = "x"}, [&n] { n += 1; });
     first->record(*event);
     second->wait(*event);
-    second->run({.op = "fail"}, [] { throw 1; });
     second->run({.op = "x"}, [&n] { n += 10; });
+    second->run({.op = "fail"}, [] { throw 1; });
+    second->run({.op = "skipped"}, [&n] { n += 100; });
+    first->run({.op = "x"}, [&n] { n += 1000; });
   }
-  EXPECT_EQ(n, 11);
+  EXPECT_EQ(n, 1011);
 }
 
 TEST(SimDeathTest, NothingGoesBeforeTheWorkThatNamesIt) {

@@ -98,18 +98,22 @@ void to_tile(Type type, int64_t cols, const std::byte* rows, std::byte* tile) {
   }
 }
 
+void block_of_tile(const TileForm& form, int n_blocks, const std::byte* tile, int b, int r,
+                   std::byte* block) {
+  const auto lane = static_cast<size_t>(r);
+  for_parts(
+      form, static_cast<size_t>(n_blocks), static_cast<size_t>(b),
+      [&](size_t from, size_t at) { std::memcpy(block + at, tile + from + lane * kHalf, kHalf); },
+      [&](size_t from, size_t at) { std::memcpy(block + at, tile + from + lane * kWord, kWord); });
+}
+
 void row_of_tile(Type type, int64_t cols, const std::byte* tile, int r, std::byte* row) {
   const TileForm form = tile_form(type);
   STRATA_CHECK(form);
   const auto block = static_cast<size_t>(traits(type).block_bytes);
-  const size_t n_blocks = row_bytes(type, static_cast<uint64_t>(cols)) / block;
-  const auto lane = static_cast<size_t>(r);
-  for (size_t b = 0; b < n_blocks; ++b) {
-    std::byte* to = row + b * block;
-    for_parts(
-        form, n_blocks, b,
-        [&](size_t from, size_t at) { std::memcpy(to + at, tile + from + lane * kHalf, kHalf); },
-        [&](size_t from, size_t at) { std::memcpy(to + at, tile + from + lane * kWord, kWord); });
+  const auto n_blocks = static_cast<int>(row_bytes(type, static_cast<uint64_t>(cols)) / block);
+  for (int b = 0; b < n_blocks; ++b) {
+    block_of_tile(form, n_blocks, tile, b, r, row + static_cast<size_t>(b) * block);
   }
 }
 

@@ -32,6 +32,10 @@ TileForm tile_form(Type type);
 // tile: 16 * row_bytes(type, cols). The two do not overlap. The type must have a form.
 void to_tile(Type type, int64_t cols, const std::byte* rows, std::byte* tile);
 
+// Block b of row r of a tile of n_blocks a row, as the file had it: block_bytes.
+void block_of_tile(const TileForm& form, int n_blocks, const std::byte* tile, int b, int r,
+                   std::byte* block);
+
 // Row r of a tile as the file had it: row_bytes(type, cols).
 void row_of_tile(Type type, int64_t cols, const std::byte* tile, int r, std::byte* row);
 

@@ -8,7 +8,8 @@ WeightRows rows_of(const Weight& w) {
   return {.data = w.data,
           .type = w.type,
           .row_bytes = static_cast<size_t>(quant::row_bytes(w.type, w.cols)),
-          .cols = w.cols};
+          .cols = w.cols,
+          .packing = w.packing};
 }
 
 double matmul_ns(const Weight& w, int64_t rows, int n_rows) {

@@ -1,20 +1,20 @@
 #include "strata/kernels/cpu/matmul.h"
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
-#include <cmath>
 #include <vector>
 
 #include "strata/base/check.h"
 #include "strata/base/cpu_features.h"
+#include "strata/kernels/cpu/matmul_plain.h"
 #include "strata/quant/canonical.h"
 #include "strata/quant/codebooks.h"
-#include "strata/quant/term.h"
+#include "strata/quant/tiles.h"
 
 namespace strata::kernels::cpu {
 namespace {
 
-constexpr int kSegments = 8;
 constexpr int kSumGroup = 16;
 constexpr size_t kAlign = 64;
 
@@ -46,75 +46,13 @@ const DotGrids kGrids = {reinterpret_cast<const uint64_t*>(quant::kIq2xxsGrid.da
                          reinterpret_cast<const uint32_t*>(quant::kIq3xxsGrid.data()),
                          reinterpret_cast<const uint32_t*>(quant::kIq3sGrid.data())};
 
-// The form without vectors: quant/canonical.h over the arrays of DotArgs, for types or machines
-// that have no kernel.
-float dot_terms(const quant::TypeTraits& t, const std::byte* weight_row, int cols, const int8_t* q,
-                const float* scale) {
-  const int block = t.activation_block;
-  const int n_blocks = cols / block;
-  const int terms_a_block = t.block_values / t.term_values;
-  quant::Term term;
-  float result = 0;
-  for (int s = 0; s < kSegments; ++s) {
-    const int end = static_cast<int>(int64_t{s + 1} * n_blocks / kSegments);
-    float acc = 0;
-    for (int j = static_cast<int>(int64_t{s} * n_blocks / kSegments) * block; j < end * block;
-         j += t.term_values) {
-      t.unpack(weight_row + static_cast<ptrdiff_t>(j / t.block_values) * t.block_bytes,
-               j / t.term_values % terms_a_block, term);
-      int32_t sum = 0;
-      int32_t min = 0;
-      for (int i = 0; i < t.term_values; ++i) {
-        const int g = i / quant::Term::kGroup;
-        sum += term.scale[g] * term.code[i] * q[j + i];
-        if (t.has_min) min += term.min[g] * q[j + i];
-      }
-      const float dx = scale[j / block];
-      acc = std::fma(static_cast<float>(sum), term.d * dx, acc);
-      if (t.has_min) acc = std::fma(-static_cast<float>(min), term.dmin * dx, acc);
-    }
-    result = s == 0 ? acc : result + acc;
-  }
-  return result;
-}
-
-float dot_float_row(const quant::TypeTraits& t, const std::byte* weight_row, int cols,
-                    const float* x) {
-  constexpr int kLanes = 32;
-  float lane[kLanes] = {};
-  float w[kLanes];
-  for (int i = 0; i < cols; i += kLanes) {
-    const int n = std::min(kLanes, cols - i);
-    t.decode_floats(weight_row + static_cast<ptrdiff_t>(i) * t.block_bytes, static_cast<size_t>(n),
-                    w);
-    for (int l = 0; l < n; ++l) lane[l] = std::fma(w[l], x[i + l], lane[l]);
-  }
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int l = 0; l < width; ++l) lane[l] += lane[l + width];
-  }
-  return lane[0];
-}
-
-void multiply_plainly(const quant::TypeTraits& t, const DotArgs& a) {
-  for (int o = a.first_row; o < a.end_row; ++o) {
-    const auto* w =
-        reinterpret_cast<const std::byte*>(a.w) + static_cast<size_t>(o) * a.w_row_bytes;
-    for (int i = 0; i < a.n_rows; ++i) {
-      const int64_t xr = a.x_index != nullptr ? a.x_index[i] : i;
-      const int64_t yr = a.y_index != nullptr ? a.y_index[i] : i;
-      a.y[yr * a.y_stride + o] = t.type_class == quant::TypeClass::kFloat
-                                     ? dot_float_row(t, w, a.cols, a.x + xr * a.x_stride)
-                                     : dot_terms(t, w, a.cols, a.q + xr * a.cols,
-                                                 a.scale + xr * (a.cols / t.activation_block));
-    }
-  }
-}
-
 DotArgs make_args(const WeightRows& w, int first_row, int end_row, int n_rows,
                   std::span<const int32_t> index, const OutRows& out) {
+  STRATA_CHECK(w.packing == Packing::kGguf || first_row % quant::kTileRows == 0);
   DotArgs a{};
   a.w = reinterpret_cast<const uint8_t*>(w.data);
   a.w_row_bytes = w.row_bytes;
+  a.tiles = w.packing == Packing::kTiles;
   a.first_row = first_row;
   a.end_row = end_row;
   a.cols = w.cols;

@@ -6,6 +6,7 @@
 
 #include "strata/base/ids.h"
 #include "strata/kernels/cpu/isa/dot_table.h"
+#include "strata/kernels/ops/rows.h"
 #include "strata/quant/types.h"
 
 // Matrix products on the CPU: AVX2 or AVX-512 (VNNI), chosen at run time. Every result has the bits
@@ -36,12 +37,13 @@ QuantRows place_quant_rows(int n_rows, int cols, int block, std::byte* scratch);
 void quantize_rows(const float* x, int64_t x_stride, int first_row, int end_row,
                    const QuantRows& out);
 
-// Weight rows as a GGUF file holds them; no alignment is needed.
+// Weight rows as a GGUF file holds them, at any address, or in tiles of 16 (quant/tiles.h).
 struct WeightRows {
   const std::byte* data = nullptr;  // row 0
   quant::Type type{};
   size_t row_bytes = 0;
   int cols = 0;
+  Packing packing = Packing::kGguf;
 };
 
 // Where results go: y[row[i]][o] of activation row i and weight row o; without row, y[i][o].
@@ -52,7 +54,8 @@ struct OutRows {
 };
 
 // y = W x for the weight rows [first_row, end_row) and the activation rows named by index, or all
-// rows of x where index is empty. Callers split weight rows among threads, best at multiples of 16.
+// rows of x where index is empty. Callers split weight rows among threads, best at multiples of 16;
+// in tiles first_row must be one.
 // x.block must be quant::activation_block(w.type).
 // matmul_float takes F32, F16 and BF16 weights, matmul every quantised type.
 // Never allocates; about 64 KiB of stack.

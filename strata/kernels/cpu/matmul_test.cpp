@@ -13,6 +13,7 @@
 
 #include "strata/quant/canonical.h"
 #include "strata/quant/half.h"
+#include "strata/quant/tiles.h"
 
 namespace strata::kernels::cpu {
 namespace {
@@ -98,6 +99,7 @@ struct AlignedBytes {
 };
 
 constexpr int kMostWeightRows = 33;
+constexpr int kTiledRows = kMostWeightRows / quant::kTileRows * quant::kTileRows;
 constexpr int kMostRows = 70;  // above the 64 that share an unpacked tile
 
 // A type with weights, activations and the canonical product of all of them.
@@ -110,6 +112,13 @@ struct Problem {
         truth(static_cast<size_t>(kMostRows) * kMostWeightRows) {
     const size_t row_bytes = quant::row_bytes(t.type, static_cast<uint64_t>(cols));
     weight = {w.data(), t.type, row_bytes, cols};
+    if (quant::tile_form(t.type)) {
+      tiles.resize(kTiledRows * row_bytes);
+      for (size_t r = 0; r < kTiledRows; r += quant::kTileRows) {
+        quant::to_tile(t.type, cols, w.data() + r * row_bytes, &tiles[r * row_bytes]);
+      }
+      tiled = {tiles.data(), t.type, row_bytes, cols, Packing::kTiles};
+    }
     std::vector<float> decoded(static_cast<size_t>(cols));
     for (int i = 0; i < kMostRows; ++i) {
       const float* xi = &x[static_cast<size_t>(i) * static_cast<size_t>(cols)];
@@ -132,31 +141,31 @@ struct Problem {
   float& at(int row, int o) { return truth[static_cast<size_t>(row) * kMostWeightRows + o]; }
 
   // Rows of results [n_rows, kMostWeightRows]; what is not written stays NaN.
-  std::vector<float> multiply(int n_rows, int first, int end) {
+  std::vector<float> multiply(const WeightRows& weights, int n_rows, int first, int end) {
     std::vector<float> y(static_cast<size_t>(n_rows) * kMostWeightRows,
                          std::numeric_limits<float>::quiet_NaN());
     const OutRows out{y.data(), kMostWeightRows, nullptr};
     if (t.type_class == TypeClass::kFloat) {
-      matmul_float(weight, first, end, {x.data(), cols, n_rows}, {}, out);
+      matmul_float(weights, first, end, {x.data(), cols, n_rows}, {}, out);
       return y;
     }
     AlignedBytes scratch(quant_rows_bytes(n_rows, cols, t.activation_block));
     const QuantRows q = place_quant_rows(n_rows, cols, t.activation_block, scratch.data());
     quantize_rows(x.data(), cols, 0, n_rows, q);
-    matmul(weight, first, end, q, {}, out);
+    matmul(weights, first, end, q, {}, out);
     return y;
   }
 
   const TypeTraits& t;
   int cols;
-  std::vector<std::byte> w;
+  std::vector<std::byte> w, tiles;
   std::vector<float> x;
   std::vector<float> truth;
-  WeightRows weight;
+  WeightRows weight, tiled;  // tiled.data is null where the type has no tiles
 };
 
-void expect_truth(Problem& p, int n_rows, int first, int end) {
-  const std::vector<float> y = p.multiply(n_rows, first, end);
+void expect_truth(Problem& p, const WeightRows& weights, int n_rows, int first, int end) {
+  const std::vector<float> y = p.multiply(weights, n_rows, first, end);
   for (int i = 0; i < n_rows; ++i) {
     for (int o = 0; o < kMostWeightRows; ++o) {
       const float got = y[static_cast<size_t>(i) * kMostWeightRows + static_cast<size_t>(o)];
@@ -165,8 +174,9 @@ void expect_truth(Problem& p, int n_rows, int first, int end) {
         continue;
       }
       ASSERT_TRUE(same(got, p.at(i, o)))
-          << p.t.name << " cols " << p.cols << " rows " << n_rows << " weight rows [" << first
-          << "," << end << ") at " << i << "," << o << ": " << got << " not " << p.at(i, o);
+          << p.t.name << (weights.packing == Packing::kTiles ? " tiles" : "") << " cols " << p.cols
+          << " rows " << n_rows << " weight rows [" << first << "," << end << ") at " << i << ","
+          << o << ": " << got << " not " << p.at(i, o);
     }
   }
 }
@@ -187,9 +197,16 @@ TEST_P(MatmulTest, EqualsTheCanonicalFormBitForBit) {
       SCOPED_TRACE(table_name(table));
       const WithTable with(table);
       for (int n_rows : {1, 2, 3, 7, 8, 9, 33}) {
-        for (int end : {1, 5, 16, 33}) expect_truth(p, n_rows, 0, end);
+        for (int end : {1, 5, 16, 33}) expect_truth(p, p.weight, n_rows, 0, end);
       }
-      expect_truth(p, kMostRows, 3, 21);  // a thread's share need not start at a panel
+      expect_truth(p, p.weight, kMostRows, 3, 21);  // a thread's share need not start at a panel
+      if (p.tiled.data != nullptr) {
+        for (int n_rows : {1, 2, 3, 4, 5, 6, 8, 9, 64, kMostRows}) {
+          expect_truth(p, p.tiled, n_rows, 0, kTiledRows);
+        }
+        expect_truth(p, p.tiled, 4, quant::kTileRows, kTiledRows);
+        expect_truth(p, p.tiled, 1, quant::kTileRows, kTiledRows - 3);
+      }
       if (HasFatalFailure()) return;
     }
   }
@@ -200,27 +217,35 @@ TEST_P(MatmulTest, TakesRowsByIndex) {
   std::mt19937 rng(7);
   const int cols = 5 * std::max({t.block_values, t.activation_block, 32});
   Problem p(t, cols, rng);
-  const std::vector<int32_t> from = {4, 0, 9, 4, 2};
-  const std::vector<int32_t> to = {1, 3, 0, 6, 5};
+  const std::vector<int32_t> all_from = {4, 0, 9, 4, 2, 5, 1, 3, 8, 7};
+  const std::vector<int32_t> all_to = {1, 3, 0, 6, 5, 10, 9, 8, 7, 4};  // 2 is nobody's
   for (const DotTable* table : tables_and_plain()) {
     const WithTable with(table);
-    std::vector<float> y(7 * kMostWeightRows, -1);
-    const OutRows out{y.data(), kMostWeightRows, to.data()};
-    AlignedBytes scratch(quant_rows_bytes(10, cols, 32));
-    if (t.type_class == TypeClass::kFloat) {
-      matmul_float(p.weight, 0, kMostWeightRows, {p.x.data(), cols, 10}, from, out);
-    } else {
-      const QuantRows q = place_quant_rows(10, cols, t.activation_block, scratch.data());
-      quantize_rows(p.x.data(), cols, 0, 10, q);
-      matmul(p.weight, 0, kMostWeightRows, q, from, out);
-    }
-    for (size_t i = 0; i < from.size(); ++i) {
-      for (int o = 0; o < kMostWeightRows; ++o) {
-        const float got = y[static_cast<size_t>(to[i]) * kMostWeightRows + static_cast<size_t>(o)];
-        ASSERT_TRUE(same(got, p.at(from[i], o))) << table_name(table) << " " << i << "," << o;
+    for (const size_t n : {1, 2, 3, 4, 5, 8, 9, 10}) {
+      const std::span<const int32_t> from(all_from.data(), n), to(all_to.data(), n);
+      for (const WeightRows& weights : {p.weight, p.tiled}) {
+        if (weights.data == nullptr) continue;
+        const int end = weights.packing == Packing::kTiles ? kTiledRows : kMostWeightRows;
+        std::vector<float> y(11 * kMostWeightRows, -1);
+        const OutRows out{y.data(), kMostWeightRows, to.data()};
+        AlignedBytes scratch(quant_rows_bytes(10, cols, 32));
+        if (t.type_class == TypeClass::kFloat) {
+          matmul_float(weights, 0, end, {p.x.data(), cols, 10}, from, out);
+        } else {
+          const QuantRows q = place_quant_rows(10, cols, t.activation_block, scratch.data());
+          quantize_rows(p.x.data(), cols, 0, 10, q);
+          matmul(weights, 0, end, q, from, out);
+        }
+        for (size_t i = 0; i < n; ++i) {
+          for (int o = 0; o < end; ++o) {
+            const float got = y[static_cast<size_t>(to[i] * kMostWeightRows + o)];
+            ASSERT_TRUE(same(got, p.at(from[i], o)))
+                << table_name(table) << " rows " << n << " at " << i << "," << o;
+          }
+        }
+        EXPECT_EQ(y[2 * kMostWeightRows], -1);
       }
     }
-    EXPECT_EQ(y[2 * kMostWeightRows], -1);  // nobody's row
   }
 }
 
@@ -249,7 +274,7 @@ TEST_P(MatmulTest, ExtremeCodesDoNotSaturate) {
     }
     for (const DotTable* table : dot_tables()) {
       const WithTable with(table);
-      const std::vector<float> y = p.multiply(1, 0, kMostWeightRows);
+      const std::vector<float> y = p.multiply(p.weight, 1, 0, kMostWeightRows);
       for (size_t o = 0; o < expected.size(); ++o) {
         ASSERT_TRUE(same(y[o], expected[o])) << table_name(table) << " fill " << fill << " row "
                                              << o << ": " << y[o] << " not " << expected[o];
@@ -347,7 +372,7 @@ TEST(QuantizeRows, OneBadValueSpoilsTheProductOfItsRowOnly) {
   p.x[512 + 300] = std::numeric_limits<float>::infinity();
   for (const DotTable* table : tables_and_plain()) {
     const WithTable with(table);
-    const std::vector<float> y = p.multiply(3, 0, 4);
+    const std::vector<float> y = p.multiply(p.weight, 3, 0, 4);
     EXPECT_TRUE(std::isnan(y[kMostWeightRows]));
     EXPECT_TRUE(same(y[0], p.at(0, 0)));
     EXPECT_TRUE(same(y[2 * kMostWeightRows], p.at(2, 0)));

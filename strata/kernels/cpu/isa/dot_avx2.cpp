@@ -1,5 +1,7 @@
 #include <immintrin.h>
 
+#include <type_traits>
+
 #include "strata/kernels/cpu/isa/dot_table.h"
 
 // Everything but the table has internal linkage: this file is compiled for AVX2, FMA and F16C.
@@ -12,6 +14,7 @@ namespace {
 #include "strata/kernels/cpu/isa/dot_vec_avx2.inl"
 #include "strata/kernels/cpu/isa/dot_tile.inl"
 #include "strata/kernels/cpu/isa/dot_gemm.inl"
+#include "strata/kernels/cpu/isa/dot_panel.inl"
 #include "strata/kernels/cpu/isa/unpack_blocks32.inl"
 #include "strata/kernels/cpu/isa/unpack_k.inl"
 #include "strata/kernels/cpu/isa/unpack_grid.inl"

@@ -9,7 +9,7 @@ struct F32 {
 };
 struct F16 {
   static constexpr int kBytes = 2;
-  static Vec::Float load(const uint8_t* p) { return Vec::load_f16(p); }
+  static Vec::Float load(const uint8_t* p) { return Vec::load_half(p); }
 };
 struct BF16 {
   static constexpr int kBytes = 2;

@@ -18,6 +18,13 @@ struct RowsAt {
   mutable int asked;
 };
 
+// A block of the rows of a tile: byte i of the block of lane r is words[16 * (i - i % 4) + 4 * r +
+// i % 4]. Reading runs through one stream of words and one of scales.
+struct TileAt {
+  const uint8_t* words;
+  const uint8_t* last_half;  // the block's last f16, all rows
+};
+
 // How far ahead along a row, and on into the same row of the next panel. Far enough for the memory;
 // twice this for 16 rows fits the first-level cache of 48 KiB. Small blocks reach further since
 // their scales are read before the rest. bench/kernels/matmul_bench.cpp, one row, Zen 5.

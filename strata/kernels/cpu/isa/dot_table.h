@@ -20,6 +20,7 @@ struct DotGrids {
 struct DotArgs {
   const uint8_t* w;  // row 0
   size_t w_row_bytes;
+  bool tiles;  // quant/tiles.h; else rows as a file has them
   int first_row, end_row;
   int cols;
 

@@ -62,8 +62,8 @@ struct Vec {
   STRATA_INLINE static Float add(Float a, Float b) { return _mm512_add_ps(a, b); }
   STRATA_INLINE static Float fma(Float a, Float b, Float c) { return _mm512_fmadd_ps(a, b, c); }
   STRATA_INLINE static Float fnma(Float a, Float b, Float c) { return _mm512_fnmadd_ps(a, b, c); }
-  STRATA_INLINE static Float load_half(const uint16_t* p) {
-    return _mm512_cvtph_ps(_mm256_load_si256(reinterpret_cast<const __m256i*>(p)));
+  STRATA_INLINE static Float load_half(const void* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
   }
 
   STRATA_INLINE static __m128i load16(const uint8_t* p) {
@@ -138,10 +138,30 @@ struct Vec {
     turn_rows32(rows.base + at, rows.stride, out);
   }
 
-  STRATA_INLINE static Float load_f32(const void* p) { return _mm512_loadu_ps(p); }
-  STRATA_INLINE static Float load_f16(const void* p) {
-    return _mm512_cvtph_ps(_mm256_loadu_si256(static_cast<const __m256i*>(p)));
+  STRATA_INLINE static Int load_word(const TileAt& tile, int at) {
+    return _mm512_loadu_si512(tile.words + 16 * at);
   }
+  STRATA_INLINE static void load_rows16(const TileAt& tile, int at, Int out[4]) {
+#pragma GCC unroll 4
+    for (int k = 0; k < 4; ++k) out[k] = load_word(tile, at + 4 * k);
+  }
+  STRATA_INLINE static void load_rows32(const TileAt& tile, int at, Int out[8]) {
+#pragma GCC unroll 8
+    for (int k = 0; k < 8; ++k) out[k] = load_word(tile, at + 4 * k);
+  }
+  // Bytes 2 and 3 of a block that starts with two f16, and bytes 4 to 7.
+  STRATA_INLINE static void load_head(const RowsAt& rows, Int& half, Int& word) {
+    Int v[4];
+    load_rows16(rows, 0, v);
+    half = shift_right<16>(v[0]);
+    word = v[1];
+  }
+  STRATA_INLINE static void load_head(const TileAt& tile, Int& half, Int& word) {
+    half = _mm512_cvtepu16_epi32(load32(tile.last_half));
+    word = load_word(tile, 4);
+  }
+
+  STRATA_INLINE static Float load_f32(const void* p) { return _mm512_loadu_ps(p); }
   STRATA_INLINE static Float load_bf16(const void* p) {
     const __m256i half = _mm256_loadu_si256(static_cast<const __m256i*>(p));
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(half), 16));

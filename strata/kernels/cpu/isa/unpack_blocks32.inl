@@ -7,6 +7,7 @@
 template <int block_bytes, int block_values, int d, int dmin = -1>
 struct Layout {
   static constexpr int kBlockBytes = block_bytes, kBlockValues = block_values, kD = d, kDmin = dmin;
+  static constexpr int kHalves = dmin >= 0 ? 2 : 1;  // of a tile
   static constexpr float kDFactor = 1.0f, kDminFactor = 1.0f;
 };
 
@@ -30,7 +31,7 @@ STRATA_INLINE Vec::Int flip8(Vec::Int x) {
 }
 
 // 16 bytes a row: nibbles of 32 values, the low ones first.
-STRATA_INLINE void split_nibbles(const RowsAt& rows, int at, Vec::Int out[8]) {
+STRATA_INLINE void split_nibbles(const auto& rows, int at, Vec::Int out[8]) {
   Vec::Int v[4];
   Vec::load_rows16(rows, at, v);
   const Vec::Int mask = Vec::all8(15);
@@ -41,14 +42,14 @@ STRATA_INLINE void split_nibbles(const RowsAt& rows, int at, Vec::Int out[8]) {
   }
 }
 
-STRATA_INLINE void put_nibbles(const RowsAt& rows, int at, auto& out) {
+STRATA_INLINE void put_nibbles(const auto& rows, int at, auto& out) {
   Vec::Int v[8];
   split_nibbles(rows, at, v);
 #pragma GCC unroll 8
   for (int k = 0; k < 8; ++k) out.put_code(k, v[k]);
 }
 
-STRATA_INLINE void put_non_linear(const RowsAt& rows, int at, int first, auto& out) {
+STRATA_INLINE void put_non_linear(const auto& rows, int at, int first, auto& out) {
   Vec::Int v[8];
   split_nibbles(rows, at, v);
   const Vec::Int table = non_linear_table();
@@ -57,7 +58,7 @@ STRATA_INLINE void put_non_linear(const RowsAt& rows, int at, int first, auto& o
 }
 
 // Nibbles with a fifth bit: bit j of the four bytes at `high` belongs to value j.
-STRATA_INLINE void put_nibbles5(const RowsAt& rows, int high, int at, auto& out) {
+STRATA_INLINE void put_nibbles5(const auto& rows, int high, int at, auto& out) {
   Vec::Int v[8], bits[4];
   split_nibbles(rows, at, v);
   Vec::load_rows16(rows, high, bits);
@@ -76,7 +77,7 @@ STRATA_INLINE void put_nibbles5(const RowsAt& rows, int high, int at, auto& out)
 struct Q4_0 : Layout<18, 32, 0> {
   using Form = Form32<8, 8>;
   static constexpr int kLoads = 1;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles(rows, 2, out); }
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) { put_nibbles(rows, 2, out); }
 };
 
 // "+ m" is a min of 1 with dmin = -m.
@@ -84,26 +85,26 @@ struct Q4_1 : Layout<20, 32, 0, 2> {
   using Form = Form32Min;
   static constexpr int kLoads = 1;
   static constexpr float kDminFactor = -1.0f;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles(rows, 4, out); }
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) { put_nibbles(rows, 4, out); }
 };
 
 struct Q5_0 : Layout<22, 32, 0> {
   using Form = Form32<16, 4>;
   static constexpr int kLoads = 2;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles5(rows, 2, 6, out); }
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) { put_nibbles5(rows, 2, 6, out); }
 };
 
 struct Q5_1 : Layout<24, 32, 0, 2> {
   using Form = Form32Min;
   static constexpr int kLoads = 2;
   static constexpr float kDminFactor = -1.0f;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) { put_nibbles5(rows, 4, 8, out); }
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) { put_nibbles5(rows, 4, 8, out); }
 };
 
 struct Q8_0 : Layout<34, 32, 0> {
   using Form = Form32Signed;
   static constexpr int kLoads = 2;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     Vec::Int v[8];
     Vec::load_rows32(rows, 2, v);
 #pragma GCC unroll 8
@@ -114,9 +115,7 @@ struct Q8_0 : Layout<34, 32, 0> {
 struct IQ4_NL : Layout<18, 32, 0> {
   using Form = Form32Signed;
   static constexpr int kLoads = 1;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
-    put_non_linear(rows, 2, 0, out);
-  }
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) { put_non_linear(rows, 2, 0, out); }
 };
 
 struct Q2_0 : Layout<18, 64, 0> {
@@ -130,7 +129,7 @@ struct Q2_0 : Layout<18, 64, 0> {
     const Vec::Int four = Vec::bit_or(two, Vec::shift_left<6>(two));
     out.put_code(4 * k + byte, Vec::bit_and(four, Vec::all8(3)));
   }
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     Vec::Int v[4];
     Vec::load_rows16(rows, 2, v);
 #pragma GCC unroll 4

@@ -97,7 +97,7 @@ struct IQ2_XXS : Layout<66, 256, 0> {
                      seven_bit_masks(load_u32(p + 4)));
     }
   }
-  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
 #pragma GCC unroll 4
     for (int i = 0; i < 4; ++i) {  // indices and signs of two groups
       Vec::Int v[4];
@@ -123,7 +123,7 @@ struct IQ2_XS : Layout<74, 256, 0> {
                      four_words(signs[a >> 9], signs[b >> 9], signs[c >> 9], signs[d >> 9]));
     }
   }
-  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
     Vec::Int v[4];
     Vec::load_rows16(rows, 58, v);
     put_nibble_scales(v[2], 0, out);
@@ -146,7 +146,7 @@ struct IQ2_S : Layout<82, 256, 0> {
                      full_masks(block + 34 + 4 * g));
     }
   }
-  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
     Vec::Int v[4];
     Vec::load_rows16(rows, 66, v);
     put_nibble_scales(v[2], 0, out);
@@ -166,7 +166,7 @@ struct IQ3_XXS : Layout<98, 256, 0> {
                      seven_bit_masks(load_u32(block + 66 + 4 * g)));
     }
   }
-  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
     Vec::Int v[8];
     Vec::load_rows32(rows, 66, v);
 #pragma GCC unroll 8
@@ -189,7 +189,7 @@ struct IQ3_S : Layout<110, 256, 0> {
                      full_masks(block + 74 + 4 * g));
     }
   }
-  STRATA_INLINE static void put_all_scales(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
     Vec::Int v[4];
     Vec::load_rows16(rows, 94, v);
     put_nibble_scales(v[3], 0, out);
@@ -207,6 +207,29 @@ STRATA_INLINE void put_grid_codes(const GridCodes& codes, auto& out) {
   }
 }
 
+// The bytes of a block of each row, apart from d.
+template <class T, class At = RowsAt>
+struct BlockBytes {
+  const RowsAt& rows;
+  STRATA_INLINE explicit BlockBytes(const RowsAt& at) : rows(at) {}
+  STRATA_INLINE const uint8_t* of(int r) const {
+    Vec::prefetch(rows, 1);
+    return rows.base + static_cast<size_t>(r) * rows.stride;
+  }
+};
+template <class T>
+struct BlockBytes<T, TileAt> {
+  uint8_t bytes[Vec::kLanes][T::kBlockBytes + 2];
+  STRATA_INLINE explicit BlockBytes(const TileAt& at) {
+    for (int i = 2; i < T::kBlockBytes; i += 4) {
+      for (int r = 0; r < Vec::kLanes; ++r) {
+        __builtin_memcpy(bytes[r] + i, at.words + 16 * i + 4 * r, 4);
+      }
+    }
+  }
+  STRATA_INLINE const uint8_t* of(int r) const { return bytes[r]; }
+};
+
 template <class T>
 concept HasGrid = requires {
   &T::look_up;
@@ -214,13 +237,11 @@ concept HasGrid = requires {
 
 // One block of Vec::kLanes rows, of any type.
 template <class T>
-STRATA_INLINE void unpack_block(const DotGrids& grids, const RowsAt& rows, auto& out) {
+STRATA_INLINE void unpack_block(const DotGrids& grids, const auto& rows, auto& out) {
   if constexpr (HasGrid<T>) {
     GridCodes codes;
-    for (int r = 0; r < Vec::kLanes; ++r) {
-      Vec::prefetch(rows, 1);
-      T::look_up(grids, rows.base + static_cast<size_t>(r) * rows.stride, codes.row[r]);
-    }
+    const BlockBytes<T, std::remove_cvref_t<decltype(rows)>> bytes(rows);
+    for (int r = 0; r < Vec::kLanes; ++r) T::look_up(grids, bytes.of(r), codes.row[r]);
     T::put_all_scales(rows, out);
     put_grid_codes(codes, out);
   } else {

@@ -24,7 +24,7 @@ STRATA_INLINE void put_mins32(Vec::Int v, int first, auto& out) {
 }
 
 // The 12 bytes of scales and mins of Q4_K and Q5_K.
-STRATA_INLINE void put_scales_and_mins(const RowsAt& rows, int at, auto& out) {
+STRATA_INLINE void put_scales_and_mins(const auto& rows, int at, auto& out) {
   Vec::Int s[4];
   Vec::load_rows16(rows, at, s);
   const Vec::Int six = Vec::all8(63);
@@ -42,7 +42,7 @@ STRATA_INLINE void put_scales_and_mins(const RowsAt& rows, int at, auto& out) {
 struct Q4_K : Layout<144, 256, 0, 2> {
   using Form = Form256<32, true, 0, 8>;
   static constexpr int kLoads = 9;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     put_scales_and_mins(rows, 4, out);
     const Vec::Int mask = Vec::all8(15);
 #pragma GCC unroll 4
@@ -73,7 +73,7 @@ struct Q5_K : Layout<176, 256, 0, 2> {
   using Form = Form256<32, true, 0, 4>;
   static constexpr int kLoads = 11;
   template <int i>
-  STRATA_INLINE static void put(const RowsAt& rows, const Vec::Int high[8], auto& out) {
+  STRATA_INLINE static void put(const auto& rows, const Vec::Int high[8], auto& out) {
     const Vec::Int mask = Vec::all8(15);
     const Vec::Int fifth = Vec::all8(16);
     Vec::Int v[8];
@@ -89,7 +89,7 @@ struct Q5_K : Layout<176, 256, 0, 2> {
       out.put_code(16 * i + 8 + k, Vec::bit_or(Vec::bit_and(Vec::shift_right<4>(v[k]), mask), bit));
     }
   }
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     put_scales_and_mins(rows, 4, out);
     Vec::Int high[8];
     Vec::load_rows32(rows, 16, high);
@@ -103,7 +103,7 @@ struct Q5_K : Layout<176, 256, 0, 2> {
 struct Q6_K : Layout<210, 256, 208> {
   using Form = Form256<16, false, 32, 2>;
   static constexpr int kLoads = 13;
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     Vec::Int s[4];
     Vec::load_rows16(rows, 192, s);
 #pragma GCC unroll 4
@@ -159,7 +159,7 @@ struct Q2_K : Layout<84, 256, 80, 82> {
       out.put_code(first + 8 * quarter + k, Vec::bit_and(Vec::shift_right<2 * quarter>(v[k]), two));
     }
   }
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     Vec::Int s[4];
     Vec::load_rows16(rows, 0, s);
     const Vec::Int nibble = Vec::all8(15);
@@ -201,7 +201,7 @@ struct Q3_K : Layout<110, 256, 108> {
     }
   }
   template <int half>
-  STRATA_INLINE static void put_half(const RowsAt& rows, const Vec::Int mask[8], auto& out) {
+  STRATA_INLINE static void put_half(const auto& rows, const Vec::Int mask[8], auto& out) {
     Vec::Int v[8];
     Vec::load_rows32(rows, 32 + 32 * half, v);
     put<half, 0>(v, mask, out);
@@ -209,7 +209,7 @@ struct Q3_K : Layout<110, 256, 108> {
     put<half, 2>(v, mask, out);
     put<half, 3>(v, mask, out);
   }
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     Vec::Int s[4];  // from four bytes before the scales, so that the load ends inside the block
     Vec::load_rows16(rows, 92, s);
     const Vec::Int nibble = Vec::all8(15);
@@ -231,24 +231,24 @@ struct Q3_K : Layout<110, 256, 108> {
 struct IQ4_XS : Layout<136, 256, 0> {
   using Form = TermForm<256, 32, true, false, kOffset8, 1, Vec::kSigned8>;
   static constexpr int kLoads = 9;
+  static constexpr int kHalves = 2;  // d and the 16 bits beside it
   template <int g>
-  STRATA_INLINE static void put_group(const RowsAt& rows, Vec::Int low, Vec::Int high, auto& out) {
+  STRATA_INLINE static void put_group(const auto& rows, Vec::Int low, Vec::Int high, auto& out) {
     const Vec::Int two = Vec::bit_and(Vec::shift_right<2 * g>(high), Vec::all32(3));
     const Vec::Int four = Vec::bit_and(Vec::shift_right<4 * g>(low), Vec::all32(15));
     out.put_scale(g, Vec::sub32(Vec::bit_or(four, Vec::shift_left<4>(two)), Vec::all32(32)));
     put_non_linear(rows, 8 + 16 * g, 8 * g, out);
   }
-  STRATA_INLINE static void unpack(const RowsAt& rows, auto& out) {
-    Vec::Int s[4];
-    Vec::load_rows16(rows, 0, s);
-    const Vec::Int high = Vec::shift_right<16>(s[0]);
-    put_group<0>(rows, s[1], high, out);
-    put_group<1>(rows, s[1], high, out);
-    put_group<2>(rows, s[1], high, out);
-    put_group<3>(rows, s[1], high, out);
-    put_group<4>(rows, s[1], high, out);
-    put_group<5>(rows, s[1], high, out);
-    put_group<6>(rows, s[1], high, out);
-    put_group<7>(rows, s[1], high, out);
+  STRATA_INLINE static void unpack(const auto& rows, auto& out) {
+    Vec::Int high, low;
+    Vec::load_head(rows, high, low);
+    put_group<0>(rows, low, high, out);
+    put_group<1>(rows, low, high, out);
+    put_group<2>(rows, low, high, out);
+    put_group<3>(rows, low, high, out);
+    put_group<4>(rows, low, high, out);
+    put_group<5>(rows, low, high, out);
+    put_group<6>(rows, low, high, out);
+    put_group<7>(rows, low, high, out);
   }
 };

@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import shlex
+import signal
 import statistics
 import subprocess
 import sys
@@ -75,7 +76,14 @@ def busy_seconds():
 class Spinners:
     """Processes at equal priority that do nothing but use a processor, one pinned to each."""
 
-    CODE = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nprint(flush=True)\nwhile True: pass"
+    CODE = """if True:
+        import os, sys
+        parent = int(sys.argv[2])
+        os.sched_setaffinity(0, {int(sys.argv[1])})
+        print(flush=True)
+        while os.getppid() == parent:  # they outlive nobody, however it ends
+            for _ in range(1_000_000): pass
+        """
 
     def __init__(self, count):
         self.processors = sorted(os.sched_getaffinity(0))
@@ -87,7 +95,8 @@ class Spinners:
     def __enter__(self):
         for processor in self.processors[:self.count]:
             self.running.append(subprocess.Popen(
-                [sys.executable, "-S", "-c", self.CODE, str(processor)], stdout=subprocess.PIPE))
+                [sys.executable, "-S", "-c", self.CODE, str(processor), str(os.getpid())],
+                stdout=subprocess.PIPE))
         for process in self.running:
             process.stdout.readline()  # it spins from here on
         return self
@@ -305,6 +314,8 @@ def parse(arguments):
 
 def main(arguments):
     options = parse(arguments)
+    # As an exception, so that what was started is ended.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
     results = {(file, threads): [] for file in options.files for threads in options.threads}
     try:
         bench = Bench(options)

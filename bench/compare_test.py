@@ -5,8 +5,10 @@ import io
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import compare
@@ -132,6 +134,27 @@ class Compare(unittest.TestCase):
             pid = spinners.running[0].pid
             self.assertEqual(os.sched_getaffinity(pid), {spinners.processors[0]})
         self.assertFalse(pathlib.Path(f"/proc/{pid}").exists())
+
+    def test_spinners_end_with_a_parent_that_is_killed(self):
+        code = ("import compare, time\nwith compare.Spinners(1) as s:\n"
+                "    print(s.running[0].pid, flush=True)\n    time.sleep(60)")
+        folder = pathlib.Path(compare.__file__).parent
+        with subprocess.Popen([sys.executable, "-B", "-c", code], cwd=folder, text=True,
+                              stdout=subprocess.PIPE) as parent:
+            pid = int(parent.stdout.readline())
+            parent.kill()
+        deadline = time.monotonic() + 60
+        while pathlib.Path(f"/proc/{pid}/cmdline").exists() and self.runs(pid):
+            self.assertLess(time.monotonic(), deadline, "it still spins")
+            time.sleep(0.01)
+
+    @staticmethod
+    def runs(pid):
+        """Not merely waiting to be reaped by whoever adopted it."""
+        try:
+            return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+        except (FileNotFoundError, ProcessLookupError):
+            return False
 
     def test_rounds_without_a_pair_give_no_ratio(self):
         point = Point(2.0, 3.0, 0, 0)

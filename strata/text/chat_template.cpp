@@ -5,6 +5,7 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/text/template_builtins.h"
 #include "strata/text/template_parser.h"
 #include "strata/text/template_run.h"
 
@@ -25,6 +26,8 @@ ChatTemplate::ChatTemplate(std::string_view source, std::string bos_token, std::
                                           {"eos_token", Value::scaffold(std::move(eos_token))}})});
   } catch (Error& e) {
     e.with("chat template");
+    // A template is part of a file.
+    if (e.code() == ErrorCode::kInvalidArgument) throw Error(ErrorCode::kCorruptFile, e.what());
     throw;
   }
 }
@@ -58,6 +61,8 @@ bool ChatTemplate::mentions(std::string_view variable) const {
   const std::vector<std::string>& names = program_->tree.names;
   return std::find(names.begin() + kWellKnownNames, names.end(), variable) != names.end();
 }
+
+bool ChatTemplate::is_function(std::string_view name) { return find_function(name) != nullptr; }
 
 std::string joined(const std::vector<RenderedSegment>& segments) {
   std::string out;

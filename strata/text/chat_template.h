@@ -39,7 +39,7 @@ struct RenderOptions {
 // Threads: any number may render at once.
 class ChatTemplate {
  public:
-  // Errors: kInvalidArgument or kUnsupported, naming line and cause.
+  // Errors: kCorruptFile or kUnsupported, naming line and cause.
   ChatTemplate(std::string_view source, std::string bos_token, std::string eos_token,
                TemplateLimits limits = {});
   ~ChatTemplate();
@@ -54,6 +54,8 @@ class ChatTemplate {
 
   // The template has a variable of this name: what a caller may pass as an extra argument.
   bool mentions(std::string_view variable) const;
+  // Every template has a function of this name, which a variable would hide.
+  static bool is_function(std::string_view name);
 
  private:
   struct Program;

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -133,6 +134,13 @@ TEST(ChatTemplate, variables_of_the_caller_hide_functions) {
   EXPECT_EQ(text("{{ range }}", with("range", Value::integer(4))), "4");
 }
 
+TEST(ChatTemplate, the_names_of_functions_are_known) {
+  for (const char* name : {"namespace", "range", "dict", "raise_exception", "strftime_now"}) {
+    EXPECT_TRUE(ChatTemplate::is_function(name)) << name;
+  }
+  EXPECT_FALSE(ChatTemplate::is_function("enable_thinking"));
+}
+
 TEST(ChatTemplate, renders_twice_the_same) {
   const ChatTemplate t(
       "{% set n = namespace(i=0) %}{% for x in l %}{% set n.i = n.i + 1 %}{{ n.i }}"
@@ -160,6 +168,22 @@ TEST(Errors, name_the_line_and_the_cause) {
   EXPECT_THAT(failure("x\r\n{{ 1 // 0 }}"), HasSubstr("line 2: division by zero"));
   EXPECT_THAT(failure("{{ 9223372036854775807 + 1 }}"), HasSubstr("does not fit in 64 bits"));
   EXPECT_THAT(failure("\n\xff"), HasSubstr("line 2: the template is not UTF-8"));
+}
+
+TEST(Errors, a_template_that_cannot_be_read_is_a_damaged_file) {
+  try {
+    ChatTemplate("{% if x %}", "", "");
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kCorruptFile);
+  }
+  // One that can be read and refuses its context is not.
+  try {
+    text("{{ raise_exception('no') }}");
+    ADD_FAILURE();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument);
+  }
 }
 
 TEST(Errors, statements_that_are_not_there_are_refused_by_name) {
@@ -208,6 +232,58 @@ TEST(Limits, text_made_on_the_way) {
               HasSubstr("width"));
   EXPECT_THAT(failure("{{ ''|indent(99999999999) }}", {}, limits), HasSubstr("bytes of text"));
   EXPECT_EQ(text("{{ ('' * 9223372036854775807)|length }}", {}, limits), "0");
+}
+
+// What each of these asks for is far beyond the limits: it must not be made before it is refused.
+TEST(Limits, small_templates_that_ask_for_much) {
+  const std::string grow = "{% set n = namespace(s='abcdefghij') %}{% for i in range(60) %}";
+  for (const std::string& source : {
+           grow + "{% set n.s = n.s + n.s %}{% endfor %}",
+           grow + "{% set n.s = n.s ~ n.s %}{% endfor %}",
+           grow + "{% set n.s = n.s|upper + n.s|lower %}{% endfor %}",
+           grow + "{% set n.s = [n.s, n.s]|join %}{% endfor %}",
+           grow + "{% set n.s = '%s%s' % (n.s, n.s) %}{% endfor %}",
+           grow + "{% set n.s = n.s|tojson %}{% set n.s = n.s + n.s %}{% endfor %}",
+           std::string("{% set n = namespace(l=[1]) %}{% for i in range(60) %}"
+                       "{% set n.l = n.l + n.l %}{% endfor %}"),
+           std::string("{{ ('a' * 1000000)|replace('a', 'b' * 1000000) }}"),
+           std::string("{{ ('a' * 1000000)|replace('', 'b' * 1000000) }}"),
+           std::string("{{ range(100000)|join('x' * 100000)|length }}"),
+           std::string("{{ ('x' * 60000000).split('x')|length }}"),
+           std::string("{{ ('x' * 60000000)|list|length }}"),
+           std::string("{{ '%s' * 100000 % (('a' * 100000,) * 100000) }}"),
+           std::string("{{ dict([['a' * 1000000, 1]] * 100000)|length }}"),
+           std::string("{% for a in range(1000) %}{% for b in range(100000) %}{% endfor %}"
+                       "{% endfor %}"),
+       }) {
+    const std::clock_t begin = std::clock();
+    EXPECT_THAT(failure(source), HasSubstr("the template ")) << source;
+    // Processor time, below one second each in a release build.
+    EXPECT_LT(std::clock() - begin, 10 * CLOCKS_PER_SEC) << source;
+  }
+}
+
+TEST(Limits, what_is_held_at_the_same_time_counts_not_what_was) {
+  TemplateLimits limits;
+  limits.max_held_bytes = 1 << 20;
+  // 100 times 100 KB, one after the other.
+  EXPECT_EQ(text("{% for i in range(100) %}{% set x = 'a' * 100000 %}{% endfor %}ok", {}, limits),
+            "ok");
+  EXPECT_EQ(text("{% for i in range(100) %}{% set x = [1] * 10000 %}{% endfor %}ok", {}, limits),
+            "ok");
+  EXPECT_EQ(text("{% set n = namespace(s='') %}{% for i in range(1000) %}"
+                 "{% set n.s = n.s + 'abcdefgh' %}{% endfor %}{{ n.s|length }}",
+                 {}, limits),
+            "8000");
+  // 20 of them at once.
+  EXPECT_THAT(failure("{% set n = namespace(l=[]) %}{% for i in range(20) %}"
+                      "{% set n.l = n.l + ['a' * 100000] %}{% endfor %}",
+                      {}, limits),
+              HasSubstr("bytes of text"));
+  limits.max_made_bytes = 1 << 20;
+  EXPECT_THAT(
+      failure("{% for i in range(100) %}{% set x = 'a' * 100000 %}{% endfor %}", {}, limits),
+      HasSubstr("bytes of text"));
 }
 
 TEST(Limits, output) {

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "strata/text/template_budget.h"
-
 namespace strata::text {
 namespace {
 
@@ -29,7 +27,7 @@ size_t MarkedText::first_range_after(size_t at) const {
 
 void MarkedTextBuilder::add(std::string_view bytes, Origin origin) {
   if (bytes.empty()) return;
-  budget_->make(bytes.size());
+  text_.charge_.grow(bytes.size());
   const size_t begin = text_.bytes_.size();
   text_.bytes_.append(bytes);
   text_.ascii_ = text_.ascii_ && all_ascii(bytes);
@@ -39,7 +37,7 @@ void MarkedTextBuilder::add(std::string_view bytes, Origin origin) {
     ranges.back().end = text_.bytes_.size();
     return;
   }
-  budget_->make(sizeof(ByteRange));
+  text_.charge_.grow(sizeof(ByteRange));
   ranges.push_back({begin, text_.bytes_.size()});
 }
 
@@ -48,9 +46,17 @@ void MarkedTextBuilder::add(const MarkedText& text, size_t begin, size_t end) {
                   [this](std::string_view piece, Origin origin) { add(piece, origin); });
 }
 
+void MarkedTextBuilder::reserve(uint64_t bytes) {
+  budget_->foresee(1, bytes);
+  text_.bytes_.reserve(text_.bytes_.size() + bytes);
+}
+
 MarkedText MarkedTextBuilder::take() {
-  budget_->make(sizeof(MarkedText));  // a short text costs more than its bytes
-  return std::exchange(text_, MarkedText());
+  text_.charge_.grow(sizeof(MarkedText));  // a short text costs more than its bytes
+  MarkedText result = std::move(text_);
+  text_ = MarkedText();
+  text_.charge_ = Charge(*budget_);
+  return result;
 }
 
 }  // namespace strata::text

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
-namespace strata::text {
+#include "strata/text/template_budget.h"
 
-class TemplateBudget;
+namespace strata::text {
 
 // Where a piece of text comes from. Content is text from outside (messages, tools, file names);
 // scaffold is what the template itself writes.
@@ -54,14 +54,19 @@ class MarkedText {
   std::string bytes_;
   std::vector<ByteRange> content_;
   bool ascii_ = true;
+  Charge charge_;  // of texts that a template has made
 };
 
 // Puts a MarkedText together. Every byte is charged to the budget before it is written, so a
-// template cannot make more text than its limits allow. The budget outlives the builder.
+// template cannot make more text than its limits allow. The budget outlives the text.
 class MarkedTextBuilder {
  public:
-  explicit MarkedTextBuilder(TemplateBudget& budget) : budget_(&budget) {}
+  explicit MarkedTextBuilder(TemplateBudget& budget) : budget_(&budget) {
+    text_.charge_ = Charge(budget);
+  }
 
+  // Room for this many bytes more. Errors: as the budget, before anything is written.
+  void reserve(uint64_t bytes);
   void add(std::string_view bytes, Origin origin);
   void add(const MarkedText& text) { add(text, 0, text.size()); }
   // [begin, end) of text, in bytes.

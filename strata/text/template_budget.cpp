@@ -13,7 +13,8 @@ void TemplateBudget::out_of_steps() const {
 void TemplateBudget::out_of_bytes() const {
   throw Error(
       ErrorCode::kInvalidArgument,
-      format("the template makes more than {} bytes of text and lists", limits_.max_made_bytes));
+      format("the template makes more than {} bytes of text and lists, or {} at the same time",
+             limits_.max_made_bytes, limits_.max_held_bytes));
 }
 
 }  // namespace strata::text

@@ -174,6 +174,7 @@ class PercentFormatter {
       out_.add(text_, at_, percent);
       at_ = percent;
       if (at_ == bytes_.size()) break;
+      budget_.step();
       ++at_;
       field(percent);
     }
@@ -402,6 +403,7 @@ Value format_braces(const MarkedText& text, const CallArguments& arguments,
     out.add(text, at, brace);
     at = brace;
     if (at == bytes.size()) break;
+    budget.step();
     if (at + 1 < bytes.size() && bytes[at + 1] == bytes[at]) {
       out.add(text, at, at + 1);
       at += 2;

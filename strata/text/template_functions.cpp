@@ -20,18 +20,23 @@ Value::Entries entries_of(TemplateRun& run, std::string_view callee,
     throw Error(ErrorCode::kInvalidArgument, format("{} takes at most one value", callee));
   }
   Value::Entries entries;
+  // What it holds until make_map has taken it over.
+  Charge charge(run.budget());
   if (!arguments.positional.empty()) {
     const Value& source = arguments.positional[0];
     if (source.is_map()) {
+      run.budget().foresee(source.as_map().size(), 2 * sizeof(Value));
       entries = source.as_map().entries();
     } else {
       const Value pairs = iterated(source, run.budget());
+      run.budget().step(pairs.as_list().items().size());
       for (const Value& pair : pairs.as_list().items()) {
         const Value parts = iterated(pair, run.budget());
         const Value::Items& items = parts.as_list().items();
         if (items.size() != 2) {
           throw Error(ErrorCode::kInvalidArgument, format("{} needs pairs", callee));
         }
+        charge.grow(2 * sizeof(Value));
         entries.emplace_back(items[0], items[1]);
       }
     }
@@ -80,15 +85,14 @@ Value range(TemplateRun& run, const CallArguments& arguments) {
   if (n > kMaxItems) {
     throw Error(ErrorCode::kInvalidArgument, format("range: more than {} items", kMaxItems));
   }
-  run.budget().make(n * sizeof(Value));
-  Value::Items items;
+  ListBuilder items(run.budget());
   items.reserve(n);
   for (uint64_t i = 0; i < n; ++i) {
     // Unsigned: on the way to a number in range the product may leave it, and wraps back.
     const uint64_t item = static_cast<uint64_t>(start) + i * static_cast<uint64_t>(step);
-    items.push_back(Value::integer(static_cast<int64_t>(item)));
+    items.add(Value::integer(static_cast<int64_t>(item)));
   }
-  return make_list(std::move(items), run.budget(), ListKind::kRange);
+  return items.take(ListKind::kRange);
 }
 
 Value raise_exception(TemplateRun& run, const CallArguments& arguments) {

@@ -17,6 +17,14 @@ std::string json_number(double value) {
   return number_text(value);
 }
 
+// The bytes of at most `most` bytes of text that do not end inside a character.
+size_t whole_characters(std::string_view text, size_t most) {
+  if (text.size() <= most) return text.size();
+  size_t n = most;
+  while (n > most - 4 && (static_cast<unsigned char>(text[n]) & 0xC0) == 0x80) --n;
+  return n;
+}
+
 class JsonWriter {
  public:
   JsonWriter(const JsonStyle& style, MarkedTextBuilder& out, TemplateBudget& budget)
@@ -68,11 +76,17 @@ class JsonWriter {
   void string(const MarkedText& text) {
     if (!text.empty()) origin_ = text.content().empty() ? Origin::kScaffold : Origin::kContent;
     put("\"");
+    budget_.scan(4 * text.size());
     std::string escaped;
     text.each_piece([&](std::string_view piece, Origin origin) {
-      escaped.clear();
-      escape(piece, escaped);
-      out_.add(escaped, origin);
+      while (!piece.empty()) {
+        // In parts, as what is escaped is longer and not paid for yet.
+        const size_t n = whole_characters(piece, 4096);
+        escaped.clear();
+        escape(piece.substr(0, n), escaped);
+        out_.add(escaped, origin);
+        piece.remove_prefix(n);
+      }
     });
     put("\"");
   }

@@ -15,9 +15,11 @@ struct TemplateLimits {
   // frame sizes this bounds the stack: see the test on a 512 KiB stack.
   int max_depth = 320;
   // Nodes evaluated, loop rounds, values compared.
-  uint64_t max_steps = 50'000'000;
-  // Text and lists made on the way, in all; bounds memory.
+  uint64_t max_steps = 10'000'000;
+  // Text and lists made on the way, in all; bounds the time that copying takes.
   uint64_t max_made_bytes = uint64_t{512} << 20;
+  // Of these, what is there at the same time; bounds memory.
+  uint64_t max_held_bytes = uint64_t{64} << 20;
   size_t max_output_bytes = size_t{64} << 20;
 };
 

@@ -84,10 +84,10 @@ Value batch(TemplateRun& run, const Value& input, const CallArguments& arguments
   const BoundArguments args("batch", arguments, {"linecount", "fill_with"}, 1);
   const int64_t size = args.integer(0, 1);
   Value holder;
-  Value::Items rows;
+  ListBuilder rows(run.budget());
   Value::Items row;
   const auto finish_row = [&] {
-    rows.push_back(make_list(std::move(row), run.budget()));
+    rows.add(make_list(std::move(row), run.budget()));
     row.clear();
   };
   for (const Value& item : items_of(run, input, holder)) {
@@ -95,13 +95,13 @@ Value batch(TemplateRun& run, const Value& input, const CallArguments& arguments
     row.push_back(item);
   }
   if (!row.empty()) {
-    while (args.given(1) != nullptr && static_cast<int64_t>(row.size()) < size) {
-      run.budget().make(sizeof(Value));
-      row.push_back(args[1]);
+    if (args.given(1) != nullptr && static_cast<int64_t>(row.size()) < size) {
+      run.budget().foresee(static_cast<uint64_t>(size), sizeof(Value));
+      row.resize(static_cast<size_t>(size), args[1]);
     }
     finish_row();
   }
-  return make_list(std::move(rows), run.budget(), ListKind::kGenerator);
+  return rows.take(ListKind::kGenerator);
 }
 
 Value slice_filter(TemplateRun& run, const Value& input, const CallArguments& arguments) {
@@ -111,7 +111,7 @@ Value slice_filter(TemplateRun& run, const Value& input, const CallArguments& ar
   Value holder;
   const Value::Items& items = items_of(run, input, holder);
   const auto length = static_cast<int64_t>(items.size());
-  Value::Items slices;
+  ListBuilder slices(run.budget());
   auto at = items.begin();
   for (int64_t i = 0; i < n; ++i) {
     run.budget().step();
@@ -119,9 +119,9 @@ Value slice_filter(TemplateRun& run, const Value& input, const CallArguments& ar
     Value::Items part(at, at + size);
     at += size;
     if (args.given(1) != nullptr && i >= length % n) part.push_back(args[1]);
-    slices.push_back(make_list(std::move(part), run.budget()));
+    slices.add(make_list(std::move(part), run.budget()));
   }
-  return make_list(std::move(slices), run.budget(), ListKind::kGenerator);
+  return slices.take(ListKind::kGenerator);
 }
 
 Value dictsort(TemplateRun& run, const Value& input, const CallArguments& arguments) {
@@ -186,9 +186,9 @@ Value join(TemplateRun& run, const Value& input, const CallArguments& arguments)
   const Value::Items& items = items_of(run, input, holder);
   if (args.given(1) == nullptr) return joined_items(separator.as_text(), items, run.budget());
   const Path path(&args[1]);
-  Value::Items parts;
-  for (const Value& item : items) parts.push_back(path.get(run, item));
-  return joined_items(separator.as_text(), parts, run.budget());
+  ListBuilder parts(run.budget());
+  for (const Value& item : items) parts.add(path.get(run, item));
+  return joined_items(separator.as_text(), parts.items(), run.budget());
 }
 
 Value length(TemplateRun& run, const Value& input, const CallArguments& arguments) {
@@ -199,7 +199,9 @@ Value length(TemplateRun& run, const Value& input, const CallArguments& argument
 Value list(TemplateRun& run, const Value& input, const CallArguments& arguments) {
   BoundArguments("list", arguments, {});
   Value holder;
-  return make_list(items_of(run, input, holder), run.budget());
+  ListBuilder out(run.budget());
+  out.add(items_of(run, input, holder));
+  return out.take();
 }
 
 // The arguments behind the first n.
@@ -220,21 +222,21 @@ std::string_view called_name(std::string_view filter, const CallArguments& argum
 
 Value map(TemplateRun& run, const Value& input, const CallArguments& arguments) {
   Value holder;
-  Value::Items out;
+  ListBuilder out(run.budget());
   if (arguments.positional.empty()) {
     const BoundArguments args("map", arguments, {"attribute", "default"}, 1);
     const Path path(&args[0]);
     for (const Value& item : items_of(run, or_nothing(input), holder)) {
-      out.push_back(path.get(run, item, args.given(1)));
+      out.add(path.get(run, item, args.given(1)));
     }
   } else {
     const std::string_view name = called_name("map", arguments, 0);
     const CallArguments rest = without_first(arguments, 1);
     for (const Value& item : items_of(run, or_nothing(input), holder)) {
-      out.push_back(run.filter(name, item, rest));
+      out.add(run.filter(name, item, rest));
     }
   }
-  return make_list(std::move(out), run.budget(), ListKind::kGenerator);
+  return out.take(ListKind::kGenerator);
 }
 
 // select, reject, selectattr and rejectattr.
@@ -249,13 +251,13 @@ Value choose(TemplateRun& run, const Value& input, const CallArguments& argument
   const std::string_view name = by_test ? called_name("select", arguments, skip) : "";
   const CallArguments rest = without_first(arguments, skip + 1);
   Value holder;
-  Value::Items out;
+  ListBuilder out(run.budget());
   for (const Value& item : items_of(run, or_nothing(input), holder)) {
     const Value value = path.get(run, item);
     const bool yes = by_test ? run.test(name, value, rest) : truthy(value);
-    if (yes == kKeep) out.push_back(item);
+    if (yes == kKeep) out.add(item);
   }
-  return make_list(std::move(out), run.budget(), ListKind::kGenerator);
+  return out.take(ListKind::kGenerator);
 }
 
 template <bool kLargest>
@@ -285,9 +287,10 @@ Value reverse(TemplateRun& run, const Value& input, const CallArguments& argumen
     return slice(input, {Value(), Value(), Value::integer(-1)}, run.budget());
   }
   Value holder;
-  Value::Items items = items_of(run, input, holder);
-  std::reverse(items.begin(), items.end());
-  return make_list(std::move(items), run.budget(), ListKind::kGenerator);
+  ListBuilder out(run.budget());
+  out.add(items_of(run, input, holder));
+  std::reverse(out.items().begin(), out.items().end());
+  return out.take(ListKind::kGenerator);
 }
 
 Value sort(TemplateRun& run, const Value& input, const CallArguments& arguments) {
@@ -331,7 +334,7 @@ Value unique(TemplateRun& run, const Value& input, const CallArguments& argument
   const Path path(args.given(1));
   Value holder;
   Value::Items seen;
-  Value::Items out;
+  ListBuilder out(run.budget());
   for (const Value& item : items_of(run, input, holder)) {
     Value key = folded(run, path.get(run, item), args.flag(0, false));
     const bool known = std::any_of(seen.begin(), seen.end(), [&](const Value& other) {
@@ -339,9 +342,9 @@ Value unique(TemplateRun& run, const Value& input, const CallArguments& argument
     });
     if (known) continue;
     seen.push_back(std::move(key));
-    out.push_back(item);
+    out.add(item);
   }
-  return make_list(std::move(out), run.budget(), ListKind::kGenerator);
+  return out.take(ListKind::kGenerator);
 }
 
 constexpr NamedFilter kFilters[] = {

@@ -1,6 +1,7 @@
 #include "strata/text/template_operators.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
@@ -61,18 +62,17 @@ Value repeat(const Value& value, int64_t times, TemplateBudget& budget) {
     // An empty text costs nothing, however often it is asked for.
     if (value.as_text().empty()) times = 0;
     budget.foresee(static_cast<uint64_t>(times), value.as_text().size());
+    out.reserve(static_cast<uint64_t>(times) * value.as_text().size());
     for (int64_t i = 0; i < times; ++i) out.add(value.as_text());
     return Value::string(out.take());
   }
   const Value::Items& items = value.as_list().items();
   if (items.empty()) times = 0;
   budget.foresee(static_cast<uint64_t>(times), items.size() * sizeof(Value));
-  Value::Items out;
-  for (int64_t i = 0; i < times; ++i) {
-    budget.make(items.size() * sizeof(Value));
-    out.insert(out.end(), items.begin(), items.end());
-  }
-  return Value::of(std::make_shared<const List>(std::move(out), value.as_list().kind()));
+  ListBuilder out(budget);
+  out.reserve(static_cast<uint64_t>(times) * items.size());
+  for (int64_t i = 0; i < times; ++i) out.add(items);
+  return out.take(value.as_list().kind());
 }
 
 [[noreturn]] void unsupported(Arithmetic op, const Value& a, const Value& b) {
@@ -195,14 +195,17 @@ Value apply(Arithmetic op, const Value& a, const Value& b, TemplateBudget& budge
   if (op == Arithmetic::kAdd) {
     if (a.is_string() && b.is_string()) {
       MarkedTextBuilder out(budget);
+      out.reserve(a.as_text().size() + b.as_text().size());
       out.add(a.as_text());
       out.add(b.as_text());
       return Value::string(out.take());
     }
     if (is_sequence(a) && is_sequence(b) && a.as_list().kind() == b.as_list().kind()) {
-      Value::Items items = a.as_list().items();
-      items.insert(items.end(), b.as_list().items().begin(), b.as_list().items().end());
-      return make_list(std::move(items), budget, a.as_list().kind());
+      ListBuilder out(budget);
+      out.reserve(a.as_list().items().size() + b.as_list().items().size());
+      out.add(a.as_list().items());
+      out.add(b.as_list().items());
+      return out.take(a.as_list().kind());
     }
   }
   if (op == Arithmetic::kMultiply) {
@@ -237,21 +240,20 @@ int64_t length_of(const Value& value, TemplateBudget& budget) {
 }
 
 Value iterated(const Value& value, TemplateBudget& budget) {
-  Value::Items items;
+  ListBuilder out(budget);
   switch (value.kind()) {
     case Value::Kind::kList:
       return value;
     case Value::Kind::kUndefined:
       break;
     case Value::Kind::kMap:
-      for (const auto& entry : value.as_map().entries()) items.push_back(entry.first);
+      for (const auto& entry : value.as_map().entries()) out.add(entry.first);
       break;
     case Value::Kind::kString: {
       const MarkedText& text = value.as_text();
       for (size_t at = 0; at < text.size();) {
         const size_t next = at + code_point_at(text.bytes(), at).length;
-        budget.make(sizeof(Value) + sizeof(MarkedText));
-        items.push_back(make_slice(text, at, next, budget));
+        out.add(make_slice(text, at, next, budget));
         at = next;
       }
       break;
@@ -260,17 +262,23 @@ Value iterated(const Value& value, TemplateBudget& budget) {
       throw Error(ErrorCode::kInvalidArgument,
                   format("a {} cannot be iterated over", type_name(value)));
   }
-  return make_list(std::move(items), budget);
+  return out.take();
 }
 
 Value make_list(Value::Items items, TemplateBudget& budget, ListKind kind) {
-  budget.make(sizeof(List) + items.size() * sizeof(Value));
-  return Value::of(std::make_shared<const List>(std::move(items), kind));
+  Charge charge(budget, sizeof(List) + items.size() * sizeof(Value));
+  return Value::of(std::make_shared<const List>(std::move(items), kind, std::move(charge)));
 }
 
 Value make_map(Value::Entries entries, TemplateBudget& budget) {
-  budget.make(sizeof(Map) + entries.size() * 2 * sizeof(Value));
-  return Value::map(std::move(entries));
+  Charge charge(budget, sizeof(Map) + entries.size() * (2 * sizeof(Value) + sizeof(uint32_t)));
+  // Sorting compares the keys, in whose place the same long text may stand again and again.
+  uint64_t key_bytes = 0;
+  for (const auto& entry : entries) {
+    if (entry.first.is_string()) key_bytes += entry.first.as_text().size();
+  }
+  budget.scan(key_bytes * static_cast<uint64_t>(std::bit_width(entries.size())));
+  return Value::of(std::make_shared<const Map>(std::move(entries), std::move(charge)));
 }
 
 Value make_slice(const MarkedText& text, size_t begin, size_t end, TemplateBudget& budget) {

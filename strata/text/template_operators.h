@@ -29,6 +29,36 @@ int64_t character_count(const MarkedText& text, TemplateBudget& budget);
 // nothing for undefined. Errors: kInvalidArgument if it cannot be iterated over.
 Value iterated(const Value& value, TemplateBudget& budget);
 
+// A list in the making: each item is paid for before it is kept.
+class ListBuilder {
+ public:
+  explicit ListBuilder(TemplateBudget& budget) : budget_(budget), charge_(budget, sizeof(List)) {}
+  void add(Value item) {
+    charge_.grow(sizeof(Value));
+    items_.push_back(std::move(item));
+  }
+  void add(const Value::Items& items) {
+    charge_.grow(items.size() * sizeof(Value));
+    items_.insert(items_.end(), items.begin(), items.end());
+  }
+  // Room for this many items in all. Errors: as the budget, before anything is kept.
+  void reserve(uint64_t n) {
+    budget_.foresee(n, sizeof(Value));
+    items_.reserve(n);
+  }
+  size_t size() const { return items_.size(); }
+  Value::Items& items() { return items_; }  // to be put in another order
+  // Once.
+  Value take(ListKind kind = ListKind::kList) {
+    return Value::of(std::make_shared<const List>(std::move(items_), kind, std::move(charge_)));
+  }
+
+ private:
+  TemplateBudget& budget_;
+  Charge charge_;
+  Value::Items items_;
+};
+
 // New lists pay for their items here.
 Value make_list(Value::Items items, TemplateBudget& budget, ListKind kind = ListKind::kList);
 Value make_map(Value::Entries entries, TemplateBudget& budget);

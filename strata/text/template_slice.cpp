@@ -58,7 +58,7 @@ Value slice_text(const MarkedText& text, const SliceBounds& bounds, TemplateBudg
     return make_slice(text, begin, code_point_offset(bytes, count, begin), budget);
   }
   std::vector<size_t> offsets;  // of each character; a table makes any step linear
-  budget.make(static_cast<uint64_t>(length) * sizeof(size_t));
+  const Charge charge(budget, static_cast<uint64_t>(length) * sizeof(size_t));
   offsets.reserve(static_cast<size_t>(length) + 1);
   for (size_t at = 0; at < bytes.size(); at += code_point_at(bytes, at).length) {
     offsets.push_back(at);
@@ -83,13 +83,12 @@ Value slice(const Value& value, const SliceBounds& bounds, TemplateBudget& budge
   }
   const Value::Items& items = value.as_list().items();
   const Span span = resolve(bounds, static_cast<int64_t>(items.size()));
-  Value::Items out;
-  budget.make(static_cast<uint64_t>(span.count) * sizeof(Value));
-  out.reserve(static_cast<size_t>(span.count));
+  ListBuilder out(budget);
+  out.reserve(static_cast<uint64_t>(span.count));
   for (int64_t i = 0; i < span.count; ++i) {
-    out.push_back(items[static_cast<size_t>(span.start + i * span.step)]);
+    out.add(items[static_cast<size_t>(span.start + i * span.step)]);
   }
-  return Value::of(std::make_shared<const List>(std::move(out), kind));
+  return out.take(kind);
 }
 
 }  // namespace strata::text

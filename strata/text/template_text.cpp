@@ -13,6 +13,8 @@
 namespace strata::text {
 namespace {
 
+// What is written to a buffer goes to the text, which is paid for, in parts of this size.
+constexpr size_t kBufferBytes = 4096;
 constexpr char32_t kCapitalSigma = 0x3A3;
 constexpr char32_t kFinalSigma = 0x3C2;
 
@@ -70,7 +72,8 @@ std::vector<char32_t> code_points(std::string_view text) {
 
 Value split_at_blanks(const MarkedText& text, int64_t limit, TemplateBudget& budget) {
   const std::string_view bytes = text.bytes();
-  Value::Items parts;
+  budget.walk(bytes.size());
+  ListBuilder parts(budget);
   size_t at = 0;
   for (;;) {
     size_t end = bytes.size();
@@ -89,16 +92,16 @@ Value split_at_blanks(const MarkedText& text, int64_t limit, TemplateBudget& bud
         end += c.length;
       }
     }
-    parts.push_back(make_slice(text, at, end, budget));
-    budget.make(sizeof(MarkedText));
+    parts.add(make_slice(text, at, end, budget));
     at = end;
   }
-  return make_list(std::move(parts), budget);
+  return parts.take();
 }
 
 Value split_at_blanks_from_right(const MarkedText& text, int64_t limit, TemplateBudget& budget) {
   const std::string_view bytes = text.bytes();
-  Value::Items parts;
+  budget.walk(bytes.size());
+  ListBuilder parts(budget);
   size_t end = bytes.size();
   for (;;) {
     size_t begin = 0;
@@ -116,18 +119,18 @@ Value split_at_blanks_from_right(const MarkedText& text, int64_t limit, Template
         begin -= c.length;
       }
     }
-    parts.push_back(make_slice(text, begin, end, budget));
-    budget.make(sizeof(MarkedText));
+    parts.add(make_slice(text, begin, end, budget));
     end = begin;
   }
-  std::reverse(parts.begin(), parts.end());
-  return make_list(std::move(parts), budget);
+  std::reverse(parts.items().begin(), parts.items().end());
+  return parts.take();
 }
 
 }  // namespace
 
 Value recased(const MarkedText& text, Recasing recasing, TemplateBudget& budget) {
   const std::string_view bytes = text.bytes();
+  budget.walk(2 * bytes.size());
   CaseChooser chooser(recasing);
   MarkedTextBuilder out(budget);
   std::string buffer;
@@ -144,6 +147,10 @@ Value recased(const MarkedText& text, Recasing recasing, TemplateBudget& budget)
         append_mapped(buffer, c.value, mapping);
       }
       at += c.length;
+      if (buffer.size() >= kBufferBytes) {
+        out.add(buffer, origin);
+        buffer.clear();
+      }
     }
     base += piece.size();
     out.add(buffer, origin);
@@ -155,14 +162,17 @@ Value stripped(const MarkedText& text, const MarkedText* characters, StripEnds e
                TemplateBudget& budget) {
   const std::string_view bytes = text.bytes();
   std::vector<char32_t> set;
+  Charge charge(budget);
   if (characters != nullptr) {
-    budget.scan(characters->size());
+    budget.walk(characters->size());
+    charge.grow(characters->size() * sizeof(char32_t));
     set = code_points(characters->bytes());
     std::sort(set.begin(), set.end());
   }
   const auto goes = [&](char32_t c) {
     return characters == nullptr ? is_space(c) : std::binary_search(set.begin(), set.end(), c);
   };
+  budget.scan(bytes.size());
   size_t begin = 0;
   size_t end = bytes.size();
   while (ends.left && begin < end) {
@@ -186,6 +196,7 @@ Value replaced(const MarkedText& text, const MarkedText& from, const MarkedText&
   size_t at = 0;
   if (from.empty()) {
     // In front of every character and at the end.
+    if (count < 0) budget.foresee(count_code_points(bytes) + 1, to.size());
     for (; count != 0; --count) {
       out.add(to);
       budget.step();
@@ -210,6 +221,7 @@ Value replaced(const MarkedText& text, const MarkedText& from, const MarkedText&
 
 Value joined_items(const MarkedText& separator, const Value::Items& items, TemplateBudget& budget) {
   MarkedTextBuilder out(budget);
+  if (!items.empty()) budget.foresee(items.size() - 1, separator.size());
   bool first = true;
   for (const Value& item : items) {
     budget.step();
@@ -230,11 +242,13 @@ Value split_text(const MarkedText& text, const MarkedText* separator, int64_t li
   if (separator->empty()) throw Error(ErrorCode::kInvalidArgument, "split: an empty separator");
   const std::string_view bytes = text.bytes();
   std::vector<size_t> cuts;  // where separators begin
+  Charge charge(budget);
   if (from_right) {
     size_t end = bytes.size();
     while (limit < 0 || static_cast<int64_t>(cuts.size()) < limit) {
       const size_t found = find_last(bytes, separator->bytes(), end);
       if (found == std::string_view::npos) break;
+      charge.grow(sizeof(size_t));
       cuts.push_back(found);
       end = found;
     }
@@ -244,25 +258,26 @@ Value split_text(const MarkedText& text, const MarkedText* separator, int64_t li
     while (limit < 0 || static_cast<int64_t>(cuts.size()) < limit) {
       const size_t found = find_first(bytes, separator->bytes(), at);
       if (found == std::string_view::npos) break;
+      charge.grow(sizeof(size_t));
       cuts.push_back(found);
       at = found + separator->size();
     }
   }
-  budget.make(cuts.size() * (sizeof(MarkedText) + sizeof(size_t)));
-  Value::Items parts;
+  ListBuilder parts(budget);
+  parts.reserve(cuts.size() + 1);
   size_t at = 0;
   for (const size_t cut : cuts) {
-    parts.push_back(make_slice(text, at, cut, budget));
+    parts.add(make_slice(text, at, cut, budget));
     at = cut + separator->size();
   }
-  parts.push_back(make_slice(text, at, bytes.size(), budget));
-  return make_list(std::move(parts), budget);
+  parts.add(make_slice(text, at, bytes.size(), budget));
+  return parts.take();
 }
 
 Value split_lines(const MarkedText& text, bool keep_ends, TemplateBudget& budget) {
   const std::string_view bytes = text.bytes();
-  budget.scan(bytes.size());
-  Value::Items lines;
+  budget.walk(bytes.size());
+  ListBuilder lines(budget);
   size_t begin = 0;
   size_t at = 0;
   while (at < bytes.size()) {
@@ -271,12 +286,11 @@ Value split_lines(const MarkedText& text, bool keep_ends, TemplateBudget& budget
     at += c.length;
     if (!is_line_end(c.value)) continue;
     if (c.value == '\r' && at < bytes.size() && bytes[at] == '\n') ++at;
-    budget.make(sizeof(MarkedText));
-    lines.push_back(make_slice(text, begin, keep_ends ? at : end, budget));
+    lines.add(make_slice(text, begin, keep_ends ? at : end, budget));
     begin = at;
   }
-  if (begin < bytes.size()) lines.push_back(make_slice(text, begin, bytes.size(), budget));
-  return make_list(std::move(lines), budget);
+  if (begin < bytes.size()) lines.add(make_slice(text, begin, bytes.size(), budget));
+  return lines.take();
 }
 
 Value aligned(const MarkedText& text, int64_t width, const MarkedText& fill, Alignment alignment,

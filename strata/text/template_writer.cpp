@@ -70,6 +70,7 @@ class Writer {
     const std::string_view mark(&quote, 1);
     if (!text.empty()) origin_ = text.content().empty() ? Origin::kScaffold : Origin::kContent;
     put(mark);
+    budget_.scan(4 * text.size());
     std::string escaped;
     text.each_piece([&](std::string_view piece, Origin origin) {
       escaped.clear();
@@ -77,6 +78,10 @@ class Writer {
         const CodePoint c = code_point_at(piece, at);
         append_repr(escaped, piece.substr(at, c.length), c.value, quote);
         at += c.length;
+        if (escaped.size() < 4096) continue;
+        // It is paid for only now.
+        out_.add(escaped, origin);
+        escaped.clear();
       }
       out_.add(escaped, origin);
     });

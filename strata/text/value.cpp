@@ -118,6 +118,13 @@ Value Value::of(std::shared_ptr<const List> list) {
   return v;
 }
 
+Value Value::of(std::shared_ptr<const Map> map) {
+  STRATA_CHECK(map != nullptr);
+  Value v;
+  v.data_ = std::move(map);
+  return v;
+}
+
 Value Value::object(TemplateObject* object) {
   STRATA_CHECK(object != nullptr);
   Value v;
@@ -171,12 +178,14 @@ int Value::depth() const {
   return 0;
 }
 
-List::List(Value::Items items, ListKind kind) : items_(std::move(items)), kind_(kind), depth_(1) {
+List::List(Value::Items items, ListKind kind, Charge charge)
+    : items_(std::move(items)), kind_(kind), depth_(1), charge_(std::move(charge)) {
   for (const Value& item : items_) depth_ = std::max(depth_, 1 + item.depth());
   checked_depth(depth_);
 }
 
-Map::Map(Value::Entries entries) : entries_(std::move(entries)) {
+Map::Map(Value::Entries entries, Charge charge)
+    : entries_(std::move(entries)), charge_(std::move(charge)) {
   for (const auto& [key, value] : entries_) {
     if (key_rank(key) < 0) {
       throw Error(ErrorCode::kInvalidArgument,
@@ -213,7 +222,7 @@ Map::Map(Value::Entries entries) : entries_(std::move(entries)) {
       kept[static_cast<size_t>(place[first])].second = std::move(entries_[i].second);
     }
   }
-  *this = Map(std::move(kept));
+  *this = Map(std::move(kept), std::move(charge_));
 }
 
 const Value* Map::find(const Value& key) const {

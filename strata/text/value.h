@@ -63,6 +63,7 @@ class Value {
   // key. Errors: kInvalidArgument for other keys, and as list().
   static Value map(Entries entries);
   static Value of(std::shared_ptr<const List> list);
+  static Value of(std::shared_ptr<const Map> map);
   static Value object(TemplateObject* object);
 
   Kind kind() const { return static_cast<Kind>(data_.index()); }
@@ -105,7 +106,7 @@ enum class ListKind : uint8_t { kList, kTuple, kGenerator, kRange, kKeys, kValue
 class List {
  public:
   // Errors: kInvalidArgument if nested deeper than Value::kMaxDepth.
-  List(Value::Items items, ListKind kind);
+  List(Value::Items items, ListKind kind, Charge charge = {});
   const Value::Items& items() const { return items_; }
   ListKind kind() const { return kind_; }
   int depth() const { return depth_; }
@@ -114,6 +115,7 @@ class List {
   Value::Items items_;
   ListKind kind_;
   int depth_;
+  Charge charge_;
 };
 
 // Keeps the order of insertion. Lookup is by binary search, so that chosen keys cannot make it
@@ -121,7 +123,7 @@ class List {
 class Map {
  public:
   // Errors: as Value::map(Entries).
-  explicit Map(Value::Entries entries);
+  explicit Map(Value::Entries entries, Charge charge = {});
   const Value::Entries& entries() const { return entries_; }
   size_t size() const { return entries_.size(); }
   int depth() const { return depth_; }
@@ -133,6 +135,7 @@ class Map {
   Value::Entries entries_;
   std::vector<uint32_t> by_key_;  // indices of entries_, sorted by key
   int depth_ = 1;
+  Charge charge_;
 };
 
 }  // namespace strata::text

@@ -32,6 +32,10 @@ struct VocabData {
 // Errors: kCorruptFile naming file and key if one is absent or of another type.
 VocabData read_vocab(const gguf::Metadata& metadata);
 
+// What lets one doubt a tokenizer that can be used: that text cannot become many of its tokens,
+// because their merges are missing. Empty: nothing.
+std::string vocab_warning(const VocabData& data);
+
 enum class TokenType : uint8_t {
   kNormal = 1,
   kUnknown = 2,

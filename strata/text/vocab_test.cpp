@@ -56,6 +56,19 @@ TEST(Vocab, pieces_are_the_bytes_of_normal_tokens) {
   EXPECT_FALSE(vocab.is_special(261));
 }
 
+TEST(Vocab, merges_that_are_missing_are_doubted) {
+  VocabData data = strata::testing::demo_vocab();
+  EXPECT_EQ(vocab_warning(data), "");
+  const std::vector<std::string> all = data.merges;
+  for (const size_t kept : {size_t{0}, size_t{1}, all.size() / 2}) {
+    data.merges.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(kept));
+    EXPECT_THAT(vocab_warning(data),
+                HasSubstr("tokenizer.ggml.merges has " + std::to_string(kept) + " merges"));
+  }
+  // Nothing but bytes needs none.
+  EXPECT_EQ(vocab_warning(byte_vocab()), "");
+}
+
 TEST(Vocab, every_token_is_found) {
   VocabData data = byte_vocab();
   for (int i = 0; i < 5000; ++i) {

@@ -54,9 +54,7 @@ void append_escaped(std::string& out, std::string_view bytes) {
   }
 }
 
-}  // namespace
-
-std::string escaped(std::string_view text, size_t max_bytes) {
+std::string cleaned(std::string_view text, size_t max_bytes, bool backslashes) {
   std::string out;
   size_t i = 0;
   while (i < text.size()) {
@@ -66,7 +64,7 @@ std::string escaped(std::string_view text, size_t max_bytes) {
       out += "...";
       break;
     }
-    if (n == 0 || is_control(character) || character == "\\") {
+    if (n == 0 || is_control(character) || (backslashes && character == "\\")) {
       append_escaped(out, character);
     } else {
       out += character;
@@ -74,6 +72,16 @@ std::string escaped(std::string_view text, size_t max_bytes) {
     i += character.size();
   }
   return out;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text, size_t max_bytes) {
+  return cleaned(text, max_bytes, true);
+}
+
+std::string printable(std::string_view message, size_t max_bytes) {
+  return cleaned(message, max_bytes, false);
 }
 
 }  // namespace strata::gguf

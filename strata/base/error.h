@@ -9,24 +9,33 @@
 
 namespace strata {
 
-// What went wrong, as far as the caller's next step depends on it. The table of exit codes and
-// HTTP replies is in docs/architecture.md.
+// What went wrong, as far as the caller's next step depends on it. Exit statuses and words are one
+// table in error.cpp; docs/architecture.md shows it with the HTTP replies.
 enum class ErrorCode {
-  kInvalidArgument,    // the user's value: exit 64, HTTP 400
-  kCorruptFile,        // bytes that are not what they claim: exit 65
-  kNotFound,           // exit 66, HTTP 404
-  kUnsupported,        // well-formed, not handled here: exit 69, HTTP 400
+  kInvalidArgument,    // the user's value
+  kCorruptFile,        // bytes that are not what they claim
+  kNotFound,           // a file or a name
+  kUnsupported,        // well-formed, not handled here
   kDevice,             // an operation failed; the process stays
-  kDeviceLost,         // the process leaves with 70
-  kInternal,           // our fault: exit 70, HTTP 500
-  kResourceExhausted,  // memory, slots: exit 71, HTTP 503
-  kIo,                 // the operating system said no: exit 74
+  kDeviceLost,         // the process leaves
+  kInternal,           // our fault
+  kResourceExhausted,  // memory, slots
+  kIo,                 // the operating system said no
   kCancelled,          // no reply
-  kDeadline,           // HTTP 504
+  kDeadline,           // not in time
 };
 
 std::string_view name(ErrorCode code);
+// What a program leaves with, and what that means in plain words: "not enough memory".
 int exit_code(ErrorCode code);
+std::string_view words(ErrorCode code);
+
+struct ExitStatus {
+  int status = 0;
+  std::string_view words;
+};
+// All but 0, ascending, each once.
+std::vector<ExitStatus> exit_statuses();
 
 // The one exception type. what() reads "outermost context: ...: message".
 class Error : public std::exception {

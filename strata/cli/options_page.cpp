@@ -1,3 +1,4 @@
+#include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/cli/options.h"
 
@@ -20,6 +21,22 @@ std::string commands_text(unsigned commands) {
     out += format("{}{}", out.empty() ? "" : ", ", spec.name);
   }
   return out;
+}
+
+// A list item, wrapped.
+std::string exit_codes_text() {
+  constexpr size_t kColumns = 118;
+  std::string text, line = "- Exit codes: 0 done";
+  for (const ExitStatus& each : exit_statuses()) {
+    const std::string part = format("{} {}", each.status, each.words);
+    if (line.size() + part.size() + 3 > kColumns) {
+      text += line + ",\n";
+      line = "  " + part;
+    } else {
+      line += ", " + part;
+    }
+  }
+  return text + line + ".\n";
 }
 
 std::string row(const OptionSpec& option) {
@@ -51,10 +68,8 @@ std::string options_page() {
       "`\"model\"`; values are\n"
       "  numbers, strings, `true` for switches, lists for what may be repeated. Unknown keys are "
       "refused. The command line\n"
-      "  wins over the file, the file over the environment.\n"
-      "- Exit codes: 0 done, 64 a setting that cannot be, 65 a damaged file, 66 a file that is not "
-      "there, 69 not supported,\n"
-      "  70 an internal error, 71 not enough memory, 74 an input or output error.\n";
+      "  wins over the file, the file over the environment.\n";
+  page += exit_codes_text();
   page += "\n## Commands\n\n| command | does |\n| --- | --- |\n";
   for (const CommandSpec& spec : command_table()) {
     if (!spec.hidden) page += format("| `strata {}` | {} |\n", spec.name, spec.help);

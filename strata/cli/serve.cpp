@@ -8,6 +8,7 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/base/text.h"
 #include "strata/cli/commands.h"
 #include "strata/cli/model_setup.h"
 #include "strata/cli/sampling.h"
@@ -23,9 +24,8 @@ std::vector<std::string> read_keys(const std::string& path) {
   std::vector<std::string> keys;
   std::istringstream lines(read_text_file(path, "API key file"));
   for (std::string line; std::getline(lines, line);) {
-    const size_t first = line.find_first_not_of(" \t\r");
-    if (first == std::string::npos || line[first] == '#') continue;
-    keys.push_back(line.substr(first, line.find_last_not_of(" \t\r") - first + 1));
+    const std::string_view key = trimmed(line);
+    if (!key.empty() && key[0] != '#') keys.emplace_back(key);
   }
   // An empty file must not open the server to everyone.
   if (keys.empty()) {

@@ -9,7 +9,7 @@ File File::open(const std::string& path) {
   return File(path, opened.size, std::move(opened.descriptor));
 }
 
-File::File(std::string path, uint64_t size, FileDescriptor descriptor)
+File::File(std::string path, uint64_t size, Descriptor descriptor)
     : ByteSource(std::move(path), size), descriptor_(std::move(descriptor)) {}
 
 size_t File::read_some(uint64_t offset, std::span<std::byte> out) const {

@@ -14,13 +14,13 @@ class File final : public ByteSource {
   // that is no regular file, kIo for what else the system refuses; all name the path.
   static File open(const std::string& path);
 
-  const FileDescriptor& descriptor() const { return descriptor_; }
+  const Descriptor& descriptor() const { return descriptor_; }
 
  private:
-  File(std::string path, uint64_t size, FileDescriptor descriptor);
+  File(std::string path, uint64_t size, Descriptor descriptor);
   size_t read_some(uint64_t offset, std::span<std::byte> out) const override;
 
-  FileDescriptor descriptor_;
+  Descriptor descriptor_;
 };
 
 }  // namespace strata::io

@@ -61,7 +61,7 @@ class AtomicFile final : public Output {
 
   std::string path_;
   std::string temporary_;
-  FileDescriptor descriptor_;
+  Descriptor descriptor_;
   std::vector<std::byte> buffer_;
   bool committed_ = false;
 };

@@ -5,17 +5,9 @@
 #include <limits>
 #include <sstream>
 
+#include "strata/base/text.h"
+
 namespace strata::os {
-namespace {
-
-std::string_view trim(std::string_view text) {
-  constexpr std::string_view kBlanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(kBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
-}
-
-}  // namespace
 
 std::optional<std::string> read_text(const SystemRoot& root, const std::string& path) {
   std::ifstream file(root.prefix + path, std::ios::binary);
@@ -36,7 +28,7 @@ std::optional<Bytes> kilobyte_field(std::string_view text, std::string_view fiel
     if (!line.starts_with(field) || line.size() <= field.size() || line[field.size()] != ':') {
       continue;
     }
-    line = trim(line.substr(field.size() + 1));
+    line = trimmed(line.substr(field.size() + 1));
     if (!line.ends_with("kB")) return std::nullopt;
     const auto kilobytes = parse_number(line.substr(0, line.size() - 2));
     if (!kilobytes || *kilobytes > std::numeric_limits<Bytes>::max() / 1024) return std::nullopt;
@@ -46,7 +38,7 @@ std::optional<Bytes> kilobyte_field(std::string_view text, std::string_view fiel
 }
 
 std::optional<uint64_t> parse_number(std::string_view text) {
-  text = trim(text);
+  text = trimmed(text);
   uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || text.empty()) return std::nullopt;

@@ -10,27 +10,16 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
-#include <system_error>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 
 namespace strata::os {
-namespace {
-
-std::string reason(int code) { return std::generic_category().message(code); }
-
-}  // namespace
-
-void Descriptor::reset() {
-  if (fd_ >= 0) ::close(fd_);
-  fd_ = -1;
-}
 
 std::pair<Descriptor, Descriptor> socket_pair() {
   std::array<int, 2> fds{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, fds.data()) != 0)
-    throw Error(ErrorCode::kIo, format("cannot make a socket pair: {}", reason(errno)));
+    throw Error(ErrorCode::kIo, format("cannot make a socket pair: {}", describe(errno)));
   return {Descriptor(fds[0]), Descriptor(fds[1])};
 }
 
@@ -42,7 +31,7 @@ Descriptor adopt_socket(int fd) {
   const int flags = ::fcntl(fd, F_GETFL);
   if (flags < 0 || ::fcntl(fd, F_SETFL, flags | O_NONBLOCK) != 0 ||
       ::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0)
-    throw Error(ErrorCode::kIo, format("cannot set up descriptor {}: {}", fd, reason(errno)));
+    throw Error(ErrorCode::kIo, format("cannot set up descriptor {}: {}", fd, describe(errno)));
   return Descriptor(fd);
 }
 
@@ -68,7 +57,7 @@ Received receive_some(const Descriptor& socket, char* to, size_t size) {
 
 Waker::Waker() : descriptor_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   if (!descriptor_)
-    throw Error(ErrorCode::kIo, format("cannot make an event descriptor: {}", reason(errno)));
+    throw Error(ErrorCode::kIo, format("cannot make an event descriptor: {}", describe(errno)));
 }
 
 void Waker::wake() const {

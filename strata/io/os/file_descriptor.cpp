@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <limits>
 
 #include "strata/base/check.h"
@@ -20,20 +19,13 @@ namespace {
 // Linux moves at most this many bytes a call; larger requests are only shortened.
 constexpr size_t kMaxCallBytes = 1u << 30;
 
-std::string describe(int error) { return std::generic_category().message(error); }
+using strata::os::describe;
+using strata::os::open_descriptor;
 
 [[noreturn]] void fail(const std::string& doing, const std::string& path, int error) {
   const bool absent = error == ENOENT || error == ENOTDIR;
   throw Error(absent ? ErrorCode::kNotFound : ErrorCode::kIo,
               format("{} {}: {}", doing, path, describe(error)));
-}
-
-int open_retrying(const char* path, int flags, mode_t mode = 0) {
-  int fd = -1;
-  do {
-    fd = ::open(path, flags, mode);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
 }
 
 std::string folder_of(const std::string& path) {
@@ -43,12 +35,7 @@ std::string folder_of(const std::string& path) {
 
 }  // namespace
 
-void FileDescriptor::reset() {
-  // Not retried on EINTR: Linux has closed it by then, and the number may be another file's.
-  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
-}
-
-Mapping::Mapping(const FileDescriptor& file, uint64_t size, const std::string& path) {
+Mapping::Mapping(const Descriptor& file, uint64_t size, const std::string& path) {
   if (size == 0) return;  // mmap refuses an empty range
   if (size > std::numeric_limits<size_t>::max()) fail("mapping", path, EOVERFLOW);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
@@ -65,8 +52,8 @@ namespace os {
 
 OpenedFile open_for_reading(const std::string& path) {
   // O_NONBLOCK: opening a pipe without a writer would wait for ever, before we see what it is.
-  FileDescriptor file(open_retrying(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.is_open()) fail("opening", path, errno);
+  Descriptor file = open_descriptor(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!file) fail("opening", path, errno);
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) fail("opening", path, errno);
   if (S_ISDIR(facts.st_mode)) {
@@ -79,7 +66,7 @@ OpenedFile open_for_reading(const std::string& path) {
   return {std::move(file), static_cast<uint64_t>(facts.st_size)};
 }
 
-size_t read_some(const FileDescriptor& file, uint64_t offset, std::span<std::byte> out,
+size_t read_some(const Descriptor& file, uint64_t offset, std::span<std::byte> out,
                  const std::string& path) {
   static_assert(sizeof(off_t) == 8, "files of more than 2 GiB need 64-bit offsets");
   ssize_t got = -1;
@@ -94,8 +81,7 @@ size_t read_some(const FileDescriptor& file, uint64_t offset, std::span<std::byt
   return static_cast<size_t>(got);
 }
 
-void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
-               const std::string& path) {
+void write_all(const Descriptor& file, std::span<const std::byte> bytes, const std::string& path) {
   while (!bytes.empty()) {
     const ssize_t put = ::write(file.get(), bytes.data(), std::min(bytes.size(), kMaxCallBytes));
     if (put < 0 && errno == EINTR) continue;
@@ -106,7 +92,7 @@ void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
   }
 }
 
-void sync(const FileDescriptor& file, const std::string& path) {
+void sync(const Descriptor& file, const std::string& path) {
   if (::fsync(file.get()) != 0) {
     throw Error(ErrorCode::kIo, format("writing {} to disk: {}", path, describe(errno)));
   }
@@ -119,9 +105,9 @@ void rename_over(const std::string& from, const std::string& to) {
   // The new name outlives a power cut only once the folder is on the disk. Some file systems
   // cannot do that; the file itself is complete, so it is no error.
   const std::string folder = folder_of(to);
-  FileDescriptor handle(
-      open_retrying(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (handle.is_open()) static_cast<void>(::fsync(handle.get()));
+  const Descriptor handle =
+      open_descriptor(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (handle) static_cast<void>(::fsync(handle.get()));
 }
 
 void remove_quietly(const std::string& path) noexcept { ::unlink(path.c_str()); }
@@ -153,7 +139,7 @@ void advise_pages(std::span<const std::byte> bytes, PageAdvice advice) {
   static_cast<void>(::madvise(const_cast<std::byte*>(bytes.data()), bytes.size(), flag));
 }
 
-void drop_from_cache(const FileDescriptor& file, uint64_t offset, uint64_t n_bytes) {
+void drop_from_cache(const Descriptor& file, uint64_t offset, uint64_t n_bytes) {
   static_cast<void>(::posix_fadvise(file.get(), static_cast<off_t>(offset),
                                     static_cast<off_t>(n_bytes), POSIX_FADV_DONTNEED));
 }

@@ -7,39 +7,20 @@
 #include <string>
 #include <utility>
 
+#include "strata/base/os/descriptor.h"
+
 namespace strata::io {
 
 // The operating system's files, for io/ alone. No system header leaks from here.
 
-// An open file; closes it. Move-only.
-class FileDescriptor {
- public:
-  FileDescriptor() = default;
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() { reset(); }
-  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  FileDescriptor& operator=(FileDescriptor&& other) noexcept {
-    if (this != &other) {
-      reset();
-      fd_ = std::exchange(other.fd_, -1);
-    }
-    return *this;
-  }
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void reset();
-
- private:
-  int fd_ = -1;
-};
+using strata::os::Descriptor;
 
 // A read-only private mapping of a whole file. Move-only.
 class Mapping {
  public:
   Mapping() = default;
   // Errors: kIo, naming the path.
-  Mapping(const FileDescriptor& file, uint64_t size, const std::string& path);
+  Mapping(const Descriptor& file, uint64_t size, const std::string& path);
   ~Mapping() { reset(); }
   Mapping(Mapping&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
   Mapping& operator=(Mapping&& other) noexcept {
@@ -60,7 +41,7 @@ class Mapping {
 namespace os {
 
 struct OpenedFile {
-  FileDescriptor descriptor;
+  Descriptor descriptor;
   uint64_t size;
 };
 
@@ -68,19 +49,18 @@ struct OpenedFile {
 OpenedFile open_for_reading(const std::string& path);
 
 // One system read; 0 at the end. Errors: kIo, naming path, offset, wanted.
-size_t read_some(const FileDescriptor& file, uint64_t offset, std::span<std::byte> out,
+size_t read_some(const Descriptor& file, uint64_t offset, std::span<std::byte> out,
                  const std::string& path);
 
 // Creates a new file of a short unused name in the folder of path; tells its path. It stays locked
 // as long as it is open, so what a killed writer of the same path left behind is told from the file
 // of a living one, and removed.
 // Errors: kNotFound, kIo.
-FileDescriptor create_beside(const std::string& path, std::string& created);
+Descriptor create_beside(const std::string& path, std::string& created);
 
 // Errors: kIo.
-void write_all(const FileDescriptor& file, std::span<const std::byte> bytes,
-               const std::string& path);
-void sync(const FileDescriptor& file, const std::string& path);
+void write_all(const Descriptor& file, std::span<const std::byte> bytes, const std::string& path);
+void sync(const Descriptor& file, const std::string& path);
 void rename_over(const std::string& from, const std::string& to);
 
 // Best effort: no error leaves.
@@ -90,7 +70,7 @@ uint64_t page_bytes();
 enum class PageAdvice { kNormal, kSequential, kRandom, kWillNeed, kDontNeed };
 // Hints; refusals are ignored. bytes must start at a page boundary.
 void advise_pages(std::span<const std::byte> bytes, PageAdvice advice);
-void drop_from_cache(const FileDescriptor& file, uint64_t offset, uint64_t n_bytes);
+void drop_from_cache(const Descriptor& file, uint64_t offset, uint64_t n_bytes);
 
 }  // namespace os
 }  // namespace strata::io

@@ -10,7 +10,6 @@
 #include <random>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
@@ -21,14 +20,6 @@ namespace {
 
 constexpr std::string_view kSuffix = ".tmp";
 
-int open_retrying(const char* path, int flags, mode_t mode) {
-  int fd = -1;
-  do {
-    fd = ::open(path, flags, mode);
-  } while (fd < 0 && errno == EINTR);
-  return fd;
-}
-
 // What temporary files for one name begin with. Not the name itself, which may already have the
 // longest length the system allows.
 std::string prefix_of(std::string_view name) {
@@ -37,7 +28,7 @@ std::string prefix_of(std::string_view name) {
   return format(".strata-{:08x}-", hash);
 }
 
-bool lock(const FileDescriptor& file) { return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0; }
+bool lock(const Descriptor& file) { return ::flock(file.get(), LOCK_EX | LOCK_NB) == 0; }
 
 // Removes what has no living writer.
 void remove_orphans(const std::string& folder, std::string_view prefix) {
@@ -48,20 +39,21 @@ void remove_orphans(const std::string& folder, std::string_view prefix) {
     const std::string_view name = entry->d_name;
     if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
     const std::string path = folder + std::string(name);
-    const FileDescriptor file(open_retrying(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW, 0));
-    if (file.is_open() && lock(file)) ::unlink(path.c_str());
+    const Descriptor file =
+        strata::os::open_descriptor(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (file && lock(file)) ::unlink(path.c_str());
   }
 }
 
 // Somebody else's remove_orphans may have come between creating and locking.
-bool still_there(const FileDescriptor& file) {
+bool still_there(const Descriptor& file) {
   struct stat facts {};
   return ::fstat(file.get(), &facts) == 0 && facts.st_nlink > 0;
 }
 
 }  // namespace
 
-FileDescriptor create_beside(const std::string& path, std::string& created) {
+Descriptor create_beside(const std::string& path, std::string& created) {
   const size_t slash = path.rfind('/');
   const size_t name_at = slash == std::string::npos ? 0 : slash + 1;
   const std::string folder = path.substr(0, name_at);
@@ -71,9 +63,9 @@ FileDescriptor create_beside(const std::string& path, std::string& created) {
   int error = EEXIST;
   for (int attempt = 0; attempt < 100 && error == EEXIST; ++attempt) {
     created = format("{}{}{:08x}{}", folder, prefix, random(), kSuffix);
-    FileDescriptor file(
-        open_retrying(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!file.is_open()) {
+    Descriptor file =
+        strata::os::open_descriptor(created.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (!file) {
       error = errno;
       continue;
     }
@@ -82,7 +74,7 @@ FileDescriptor create_beside(const std::string& path, std::string& created) {
     if (still_there(file)) return file;
   }
   throw Error(error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo,
-              format("creating {}: {}", path, std::generic_category().message(error)));
+              format("creating {}: {}", path, strata::os::describe(error)));
 }
 
 }  // namespace strata::io::os

@@ -8,11 +8,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 #include <utility>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/base/os/descriptor.h"
 #include "strata/supervise/launcher.h"
 
 namespace strata::supervise {
@@ -91,8 +91,7 @@ class PosixLauncher final : public Launcher {
 
   std::unique_ptr<EngineProcess> launch(uint32_t incarnation) override {
     if (::access(argv_.at(0).c_str(), X_OK) != 0)
-      throw Error(ErrorCode::kIo,
-                  format("cannot start {}: {}", argv_[0], std::generic_category().message(errno)));
+      throw Error(ErrorCode::kIo, format("cannot start {}: {}", argv_[0], os::describe(errno)));
     std::vector<std::string> words = argv_;
     for (const std::string& word : {std::string("--fd"), std::to_string(kEngineFd),
                                     std::string("--incarnation"), std::to_string(incarnation)})
@@ -106,8 +105,8 @@ class PosixLauncher final : public Launcher {
     const pid_t pid = ::fork();
     if (pid == 0) become_engine(theirs.get(), parent, argv.data());
     if (pid < 0)
-      throw Error(ErrorCode::kIo, format("cannot start the engine process: {}",
-                                         std::generic_category().message(errno)));
+      throw Error(ErrorCode::kIo,
+                  format("cannot start the engine process: {}", os::describe(errno)));
     return std::make_unique<PosixProcess>(pid, wire::socket_transport(std::move(ours)));
   }
 

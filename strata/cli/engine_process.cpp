@@ -7,6 +7,7 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/base/os/memory.h"
 #include "strata/base/os/thread.h"
 #include "strata/base/os/unix_socket.h"
 #include "strata/cli/commands.h"
@@ -21,8 +22,9 @@ namespace {
 // Above it the front is behind: the engine pauses rather than fill memory with answers.
 constexpr size_t kFullBytes = size_t{1} << 20;
 
-// What the thread that talks to the front and the one that computes share.
-class Shared {
+// Takes the front's commands and tells it how the engine is, for the thread that talks to the
+// front.
+class Reception {
  public:
   void set_phase(std::string phase) {
     const std::lock_guard lock(mutex_);
@@ -32,10 +34,16 @@ class Shared {
   void set_engine(engine::Engine* engine) { engine_ = engine; }
 
   wire::Pulse pulse() {
-    if (engine::Engine* engine = engine_) return engine->pulse();
     wire::Pulse pulse;
-    const std::lock_guard lock(mutex_);
-    pulse.phase = phase_;
+    if (engine::Engine* engine = engine_) {
+      pulse = engine->pulse();
+    } else {
+      const std::lock_guard lock(mutex_);
+      pulse.phase = phase_;
+    }
+    const os::ProcessMemory memory = os::process_memory();
+    pulse.resident = memory.rss;
+    pulse.anonymous = memory.anon;
     return pulse;
   }
   void command(wire::RequestId id, wire::Command&& command) {
@@ -53,8 +61,8 @@ class Shared {
 // Talks to the front from its construction on, whatever the engine does.
 class FrontThread {
  public:
-  FrontThread(wire::Link& link, Shared& shared)
-      : thread_([&link, &shared] { talk(link, shared); }) {}
+  FrontThread(wire::Link& link, Reception& reception)
+      : thread_([&link, &reception] { talk(link, reception); }) {}
   ~FrontThread() { join(); }
   FrontThread(const FrontThread&) = delete;
   FrontThread& operator=(const FrontThread&) = delete;
@@ -65,13 +73,13 @@ class FrontThread {
   }
 
  private:
-  static void talk(wire::Link& link, Shared& shared) noexcept {
+  static void talk(wire::Link& link, Reception& reception) noexcept {
     os::set_thread_name("front");
     wire::EngineEnd end;
     end.on_command = [&](wire::RequestId id, wire::Command&& command) {
-      shared.command(id, std::move(command));
+      reception.command(id, std::move(command));
     };
-    end.pulse = [&] { return shared.pulse(); };
+    end.pulse = [&] { return reception.pulse(); };
     try {
       wire::serve_engine(link, end);
     } catch (const std::exception& e) {
@@ -83,12 +91,14 @@ class FrontThread {
 };
 
 // The thread of the front would wait for a Shutdown, so this does not unwind. The exit code says
-// what kind of end it is, and a last pulse lets the front name the reason.
+// what kind of end it is, the last words why.
 [[noreturn]] void leave(wire::Link& link, ErrorCode code, const std::string& why) {
   log_error(why);
-  wire::Pulse last;
-  last.phase = format("loading it: {}", why);
-  link.send(wire::kNoRequest, wire::Event(std::move(last)));
+  link.send(wire::kNoRequest, wire::Event(wire::Leaving{code, why}));
+  // What the socket has not taken goes out with the front's thread, if the front still reads.
+  for (int i = 0; i < 50 && link.backlog_bytes() > 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   std::_Exit(exit_code(code));
 }
 
@@ -106,7 +116,7 @@ void or_leave(wire::Link& link, const Body& body) {
   }
 }
 
-void serve(const Settings& s, wire::Link& link, Shared& shared, FrontThread& front) {
+void serve(const Settings& s, wire::Link& link, Reception& reception, FrontThread& front) {
   model::InstanceOptions options = instance_options(s, s.model);
   options.slots = static_cast<int>(s.batch > 0 ? s.batch : 2);
   model::Instance instance(options);
@@ -118,16 +128,18 @@ void serve(const Settings& s, wire::Link& link, Shared& shared, FrontThread& fro
   report_choices(instance, s);
   engine.prepare([&](Bytes done, Bytes total) {
     const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
-    shared.set_phase(share < 1 ? format("reading weights {} %", static_cast<int>(share * 100))
-                               : std::string("trying a step"));
+    reception.set_phase(share < 1 ? format("reading weights {} %", static_cast<int>(share * 100))
+                                  : std::string("trying a step"));
   });
-  shared.set_engine(&engine);
-  // Or /health would go on with the phase of the last pulse.
-  link.send(wire::kNoRequest, wire::Event(engine.pulse()));
-  link.send(wire::kNoRequest, wire::Event(engine.ready()));
-  // The engine must not go while the other thread still asks it.
-  or_leave(link, [&] { engine.run(); });
-  front.join();
+  // From here on the other thread asks the engine, which must not go before that has ended.
+  or_leave(link, [&] {
+    reception.set_engine(&engine);
+    // Or /health would go on with the phase of the last pulse.
+    link.send(wire::kNoRequest, wire::Event(reception.pulse()));
+    link.send(wire::kNoRequest, wire::Event(engine.ready()));
+    engine.run();
+    front.join();
+  });
 }
 
 }  // namespace
@@ -137,9 +149,9 @@ int run_engine(const Invocation& invocation) {
   set_log_name("engine");
   wire::Link link(wire::socket_transport(os::adopt_socket(static_cast<int>(s.fd))),
                   static_cast<uint32_t>(s.incarnation));
-  Shared shared;
-  FrontThread front(link, shared);
-  or_leave(link, [&] { serve(s, link, shared, front); });
+  Reception reception;
+  FrontThread front(link, reception);
+  or_leave(link, [&] { serve(s, link, reception, front); });
   return 0;
 }
 

@@ -67,21 +67,10 @@ void Engine::rehearse() {
 
 wire::Ready Engine::ready() const {
   const model::ModelOptions& options = instance_.options();
-  wire::Ready ready{
-      .limits = {.n_context = static_cast<int32_t>(options.max_context),
-                 .max_prompt_tokens = static_cast<int32_t>(options.max_context - 1),
-                 .n_slots = options.slots,
-                 .n_vocab = std::min(tokenizer_.n_vocab(), instance_.model().info().n_vocab)}};
-  for (const memory::Line& line : instance_.plan().lines()) {
-    ready.plan.push_back({.owner = line.owner,
-                          .name = line.name,
-                          .device = line.where.value == 0 ? "host" : instance_.device().name(),
-                          .bytes = line.bytes});
-  }
-  for (const model::Decision& d : instance_.decisions()) {
-    ready.effective.push_back({.name = d.name, .value = d.value});
-  }
-  return ready;
+  return {.limits = {.n_context = static_cast<int32_t>(options.max_context),
+                     .max_prompt_tokens = static_cast<int32_t>(options.max_context - 1),
+                     .n_slots = options.slots,
+                     .n_vocab = std::min(tokenizer_.n_vocab(), instance_.model().info().n_vocab)}};
 }
 
 void Engine::make_up_contexts(int64_t n_tokens, uint64_t seed) {
@@ -382,10 +371,10 @@ wire::Pulse Engine::pulse() const {
                     .step_rows = step_rows_,
                     .n_running = n_running_,
                     .n_waiting = n_waiting_};
-  pulse.counters = {{"prompt_tokens", n_prompt_tokens_},
-                    {"answer_tokens", n_answer_tokens_},
-                    {"steps", n_steps_},
-                    {"failed_steps", n_failed_steps_}};
+  pulse.work = {.prompt_tokens = n_prompt_tokens_,
+                .answer_tokens = n_answer_tokens_,
+                .steps = n_steps_,
+                .failed_steps = n_failed_steps_};
   return pulse;
 }
 

@@ -42,12 +42,7 @@ class Measured {
   Engine& engine() { return engine_; }
   model::Instance& instance() { return instance_; }
   const wire::Finished& finished() const { return finished_.value(); }
-  int n_steps() const {
-    for (const wire::Counter& c : engine_.pulse().counters) {
-      if (c.name == "steps") return static_cast<int>(c.value);
-    }
-    return -1;
-  }
+  int n_steps() const { return static_cast<int>(engine_.pulse().work.steps); }
 
  private:
   void take(const wire::Event& event) {

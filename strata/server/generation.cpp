@@ -151,7 +151,7 @@ int32_t answer_tokens(int64_t n_prompt, std::optional<int32_t> asked,
           format("the engine has failed: {}", status.reasons.empty() ? "" : status.reasons.front()),
           "", "engine_failed");
     throw RequestError(ErrorCode::kResourceExhausted,
-                       format("the model is still being loaded ({})", status.phase), "",
+                       format("the model is still being loaded ({})", status.pulse.phase), "",
                        "model_loading");
   }
   const int64_t available =

@@ -156,7 +156,7 @@ TEST(Generation, AWholeAnswerIsMadeAgainAfterARestart) {
 TEST(Generation, AModelThatIsNotThereYetIsA503) {
   TestServer server;
   supervise::Status status;
-  status.phase = "reading weights 40 %";
+  status.pulse.phase = "reading weights 40 %";
   server.engine.set_status(status);
   const Reply reply = server.post(kPath, kWhole);
   EXPECT_EQ(reply.status, 503);

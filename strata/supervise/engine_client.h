@@ -13,7 +13,7 @@ namespace strata::supervise {
 enum class State : uint8_t {
   kStarting,    // the first engine reads the model
   kReady,       // answers
-  kDegraded,    // answers, some features have tripped
+  kDegraded,    // answers, but steps have failed lately
   kRestarting,  // the engine died; a new one is on its way
   kFailed,      // given up
 };
@@ -23,12 +23,11 @@ std::string_view name(State state);
 struct Status {
   State state = State::kStarting;
   std::vector<std::string> reasons;  // why it is not simply ready
-  std::string phase;                 // what the engine does, in its words
   wire::Limits limits;               // of the last Ready; n_context 0: none yet
+  wire::Pulse pulse;                 // the last of the engine that runs; as new if none runs
   int n_requests = 0;                // accepted and not ended
   int n_restarts = 0;
   int exit_code = 0;  // kFailed before any Ready: what the program should leave with
-  std::vector<wire::Counter> counters;
 };
 
 // Where the front sends its requests. Any thread may call.
@@ -36,7 +35,8 @@ class EngineClient {
  public:
   struct Callbacks {
     // Progress and Tokens, then Finished or Failed exactly once and last. Called by one thread at a
-    // time, which must not be kept waiting; from inside submit() if the request is refused.
+    // time, which must not be kept waiting; from inside submit() if the request is refused. What it
+    // throws ends the watch over the engine, and with it all requests.
     std::function<void(wire::Event&&)> on_event;
     // Set if nothing is passed on to the client before the end: the request may then be run again
     // after its first token, too. Called before that: forget what has come.

@@ -8,27 +8,14 @@
 namespace strata::supervise {
 namespace {
 
-std::string_view exit_words(int code) {
-  switch (code) {
-    case 64:
-      return "a setting it cannot take";
-    case 65:
-      return "a damaged file";
-    case 66:
-      return "a file that is not there";
-    case 69:
-      return "something it does not support";
-    case 70:
-      return "an internal error";
-    case 71:
-      return "not enough memory";
-    case 74:
-      return "an input or output error";
-    case 127:
-      return "the program could not be started";
-    default:
-      return "no known reason";
+// What a shell or an exec says that could not start the program.
+constexpr int kNotStarted = 127;
+
+std::string_view exit_words(int status) {
+  for (const ExitStatus& each : exit_statuses()) {
+    if (each.status == status) return each.words;
   }
+  return status == kNotStarted ? "the program could not be started" : "no known reason";
 }
 
 std::string_view signal_words(int code) {
@@ -55,7 +42,9 @@ std::string_view signal_words(int code) {
 std::string how(const Death& death) {
   switch (death.how) {
     case Death::How::kExit:
-      return format("left with code {} ({})", death.code, exit_words(death.code));
+      return format("left with code {} ({}{}{})", death.code,
+                    death.error ? words(*death.error) : exit_words(death.code),
+                    death.detail.empty() ? "" : ": ", death.detail);
     case Death::How::kSignal:
       return format("killed by signal {}{}", death.code, signal_words(death.code));
     case Death::How::kStalled:
@@ -97,15 +86,17 @@ std::string describe(const Death& death) {
   return text;
 }
 
+bool RestartPolicy::passes(int status) const {
+  return status == 0 || status == exit_code(ErrorCode::kInternal) ||
+         status == exit_code(ErrorCode::kIo) ||
+         (status == exit_code(ErrorCode::kResourceExhausted) && ever_ready_);
+}
+
 RestartPolicy::Verdict RestartPolicy::on_death(const Death& death) {
   ever_ready_ = ever_ready_ || death.was_ready;
-  const std::string words = describe(death);
-  if (death.how == Death::How::kLaunch) return {true, {}, words};
-  if (death.how == Death::How::kExit) {
-    const bool passing = death.code == 0 || death.code == 70 || death.code == 74 ||
-                         (death.code == 71 && ever_ready_);
-    if (!passing) return {true, {}, words};
-  }
+  const std::string reason = describe(death);
+  if (death.how == Death::How::kLaunch) return {true, {}, reason};
+  if (death.how == Death::How::kExit && !passes(death.code)) return {true, {}, reason};
 
   const bool healthy =
       death.answered || (death.was_ready && death.uptime >= settings_.healthy_after);
@@ -115,11 +106,11 @@ RestartPolicy::Verdict RestartPolicy::on_death(const Death& death) {
   last_place_ = place;
   ++n_quick_;
   if (n_same_ >= settings_.same_deaths && !killed_from_outside(death))
-    return {true, {}, format("{} times in a row: {}", n_same_, words)};
+    return {true, {}, format("{} times in a row: {}", n_same_, reason)};
 
   const int doublings = std::min(n_quick_ - 1, 20);
   const auto delay = std::min(settings_.longest_delay, settings_.first_delay * (1 << doublings));
-  return {false, delay, words};
+  return {false, delay, reason};
 }
 
 }  // namespace strata::supervise

@@ -2,7 +2,10 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+
+#include "strata/base/error.h"
 
 namespace strata::supervise {
 
@@ -17,7 +20,8 @@ struct Death {
   };
   How how = How::kExit;
   int code = 0;
-  std::string detail;
+  std::string detail;              // kExit: its last words, if it had any
+  std::optional<ErrorCode> error;  // kExit: of the last words
   bool was_ready = false;
   bool had_work = false;  // requests were running
   bool answered = false;  // it had finished a request before
@@ -25,7 +29,8 @@ struct Death {
   std::chrono::milliseconds uptime{0};
 };
 
-// In plain words: "killed by signal 9, probably out of memory, while reading weights 40 %".
+// In plain words: "killed by signal 9, probably out of memory, while reading weights 40 %", "left
+// with code 70 (a device was lost: the bus is silent), while answering".
 std::string describe(const Death& death);
 
 // When to start the next engine, if at all. Restarts after exit codes 70 and 74, after signals,
@@ -54,6 +59,9 @@ class RestartPolicy {
   Verdict on_death(const Death& death);
 
  private:
+  // An engine that left with this status may do better the next time.
+  bool passes(int status) const;
+
   Settings settings_;
   bool ever_ready_ = false;
   int n_quick_ = 0;  // deaths in a row without health in between

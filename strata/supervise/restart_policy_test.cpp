@@ -28,6 +28,17 @@ TEST(RestartPolicy, SaysHowInPlainWords) {
   EXPECT_EQ(describe(exit), "left with code 71 (not enough memory), while idle");
 }
 
+TEST(RestartPolicy, LastWordsStandBesideTheCode) {
+  Death lost = death(Death::How::kExit, 70);
+  lost.error = ErrorCode::kDeviceLost;
+  lost.detail = "the bus is silent";
+  lost.was_ready = lost.had_work = true;
+  EXPECT_EQ(describe(lost),
+            "left with code 70 (a device was lost: the bus is silent), while answering");
+  EXPECT_EQ(describe(death(Death::How::kExit, 127)),
+            "left with code 127 (the program could not be started)");
+}
+
 TEST(RestartPolicy, OnlyPassingCodesAreTriedAgain) {
   for (int code : {0, 70, 74})
     EXPECT_FALSE(RestartPolicy().on_death(death(Death::How::kExit, code)).give_up) << code;

@@ -9,7 +9,10 @@
 //   stay        as ok, but does not leave when asked
 //   garbage     is ready, then sends bytes that are no message
 //   forget      is ready, takes requests and never speaks of them again
-//   hung        is ready, then reports one step that goes on for ever
+//   hung        is ready, then reports one step that goes on for ever; its pulses count its steps
+//   lost        is ready, then says that a device is lost at the first request, and leaves with 70
+//   failing     as ok, but its first pulses report one failed step more each, up to 3
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <map>
@@ -56,8 +59,7 @@ int serve(const std::string& word, int fd, int incarnation) {
   os::Descriptor socket = os::adopt_socket(fd);
   const int raw = socket.get();
   wire::Link link(wire::socket_transport(std::move(socket)), static_cast<uint32_t>(incarnation));
-  link.send(wire::kNoRequest,
-            wire::Event(wire::Ready{.limits = {512, 511, 2, 4096}, .plan = {}, .effective = {}}));
+  link.send(wire::kNoRequest, wire::Event(wire::Ready{.limits = {512, 511, 2, 4096}}));
   if (word == "kill-idle") std::raise(SIGKILL);
   if (word == "deaf") sleep_for_ever();
   if (word == "garbage") {
@@ -66,9 +68,12 @@ int serve(const std::string& word, int fd, int incarnation) {
   }
   wire::EngineEnd end;
   end.pulse_interval = std::chrono::milliseconds(5);
+  uint64_t n_pulses = 0;
   end.pulse = [&] {
     wire::Pulse pulse;
     pulse.phase = "ready";
+    pulse.work.steps = ++n_pulses;
+    if (word == "failing") pulse.work.failed_steps = std::min<uint64_t>(n_pulses, 3);
     if (word == "hung") {
       pulse.step_ms = 1'000'000;
       pulse.step_rows = 4;
@@ -83,6 +88,10 @@ int serve(const std::string& word, int fd, int incarnation) {
     if (word == "half") {
       link.send(id, wire::Event(wire::Tokens{{1}, "one "}));
       std::raise(SIGKILL);
+    }
+    if (word == "lost") {
+      link.send(wire::kNoRequest, wire::Event(wire::Leaving{ErrorCode::kDeviceLost, "bus error"}));
+      std::_Exit(exit_code(ErrorCode::kDeviceLost));
     }
     if (word != "forget" && word != "hung") answer(link, id, *submit);
   };

@@ -104,14 +104,20 @@ void Supervisor::run() noexcept {
     const std::lock_guard lock(mutex_);
     status_.state = State::kFailed;
     status_.reasons = {e.what()};
-    status_.exit_code = 70;
+    status_.exit_code = exit_code(ErrorCode::kInternal);
   }
   std::vector<Requests::Call> calls;
   {
     const std::lock_guard lock(mutex_);
     calls = requests_.end_all(kStopped);
   }
-  make(std::move(calls));
+  for (Requests::Call& call : calls) {
+    try {
+      call();
+    } catch (const std::exception& e) {
+      log_error(format("the end of a request could not be told: {}", e.what()));
+    }
+  }
 }
 
 void Supervisor::supervise() {
@@ -134,6 +140,25 @@ void Supervisor::supervise() {
   }
 }
 
+// Lets the other threads reach a link for as long as it is there, whatever ends that.
+class Supervisor::Connection {
+ public:
+  Connection(Supervisor& owner, wire::Link& link) : owner_(owner) {
+    const std::lock_guard lock(owner_.mutex_);
+    owner_.link_ = &link;
+  }
+  ~Connection() {
+    const std::lock_guard lock(owner_.mutex_);
+    owner_.link_ = nullptr;
+    owner_.ready_ = false;
+  }
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+ private:
+  Supervisor& owner_;
+};
+
 Death Supervisor::live_one(uint32_t incarnation) {
   Engine engine;
   Death death;
@@ -146,16 +171,13 @@ Death Supervisor::live_one(uint32_t incarnation) {
   }
   engine.started = engine.last_pulse = SteadyClock::now();
   log_info(format("engine {} started, process {}", incarnation, engine.process->id()));
-  wire::Link link(engine.process->take_transport(), incarnation);
   {
-    const std::lock_guard lock(mutex_);
-    link_ = &link;
+    wire::Link link(engine.process->take_transport(), incarnation);
+    const Connection connection(*this, link);
+    death = converse(engine, link);
   }
-  death = converse(engine, link);
   {
     const std::lock_guard lock(mutex_);
-    link_ = nullptr;
-    ready_ = false;
     death.had_work = requests_.any_sent();
   }
   death.was_ready = engine.ready;
@@ -199,8 +221,13 @@ Death Supervisor::converse(Engine& engine, wire::Link& link) {
     death.detail = e.message();
     return death;
   }
-  // The channel is closed, so the process is ending; one that is not has lost its mind.
-  std::optional<Exit> exit = engine.process->wait_exit(settings_.shutdown_limit);
+  return ended(engine);
+}
+
+// The channel is closed, so the process is ending; one that is not has lost its mind.
+Death Supervisor::ended(Engine& engine) const {
+  Death death;
+  const std::optional<Exit> exit = engine.process->wait_exit(settings_.shutdown_limit);
   if (!exit) {
     engine.process->kill();
     death.how = Death::How::kStalled;
@@ -209,6 +236,10 @@ Death Supervisor::converse(Engine& engine, wire::Link& link) {
   }
   death.how = exit->by_signal ? Death::How::kSignal : Death::How::kExit;
   death.code = exit->code;
+  if (!exit->by_signal && engine.leaving) {
+    death.error = engine.leaving->code;
+    death.detail = std::move(engine.leaving->message);
+  }
   return death;
 }
 
@@ -225,6 +256,10 @@ std::optional<std::string> Supervisor::stall(const Engine& engine, TimePoint now
 void Supervisor::on_event(Engine& engine, wire::RequestId request, wire::Event&& event) {
   if (auto* ready = std::get_if<wire::Ready>(&event)) return on_ready(engine, std::move(*ready));
   if (auto* pulse = std::get_if<wire::Pulse>(&event)) return on_pulse(engine, std::move(*pulse));
+  if (auto* leaving = std::get_if<wire::Leaving>(&event)) {
+    engine.leaving = std::move(*leaving);
+    return;
+  }
   if (std::holds_alternative<wire::Finished>(event)) engine.answered = true;
   std::optional<Requests::Call> call;
   {
@@ -248,17 +283,26 @@ void Supervisor::on_ready(Engine& engine, wire::Ready&& ready) {
 }
 
 void Supervisor::on_pulse(Engine& engine, wire::Pulse&& pulse) {
-  engine.last_pulse = SteadyClock::now();
+  const TimePoint now = SteadyClock::now();
+  if (pulse.work.failed_steps > engine.pulse.work.failed_steps) engine.last_failed_step = now;
+  engine.last_pulse = now;
   engine.pulse = std::move(pulse);
+  const uint64_t n_failed = engine.pulse.work.failed_steps;
+  const bool degraded =
+      n_failed > 0 && now - engine.last_failed_step <= settings_.degraded_after_failure;
   const bool idle = engine.ready && engine.pulse.n_running == 0 && engine.pulse.n_waiting == 0;
   std::vector<Requests::Call> calls;
   {
     const std::lock_guard lock(mutex_);
-    status_.phase = engine.pulse.phase;
-    status_.counters = engine.pulse.counters;
+    status_.pulse = engine.pulse;
     if (engine.ready) {
-      status_.reasons = engine.pulse.degraded;
-      status_.state = status_.reasons.empty() ? State::kReady : State::kDegraded;
+      status_.state = degraded ? State::kDegraded : State::kReady;
+      status_.reasons.clear();
+      if (degraded) {
+        status_.reasons.push_back(format("{} of {} steps have failed, the last within {} s",
+                                         n_failed, engine.pulse.work.steps,
+                                         settings_.degraded_after_failure.count() / 1000));
+      }
     }
     if (idle) calls = requests_.on_idle_pulse(settings_.lost_after_pulses);
   }
@@ -290,11 +334,13 @@ void Supervisor::settle(const Death& death, const RestartPolicy::Verdict& verdic
     const std::lock_guard lock(mutex_);
     const bool ever_ready = status_.limits.n_context > 0;
     status_.reasons = {verdict.reason};
-    status_.phase.clear();
+    status_.pulse = {};
     if (verdict.give_up) {
       status_.state = State::kFailed;
       const bool told = death.how == Death::How::kExit && death.code != 0;
-      status_.exit_code = told ? death.code : death.how == Death::How::kLaunch ? 74 : 70;
+      const bool launched = death.how != Death::How::kLaunch;
+      status_.exit_code =
+          told ? death.code : exit_code(launched ? ErrorCode::kInternal : ErrorCode::kIo);
       calls = requests_.end_all(
           {ErrorCode::kInternal, format("the engine has failed: {}", verdict.reason), false});
     } else {

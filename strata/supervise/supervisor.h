@@ -27,6 +27,8 @@ struct Settings {
   // Between Shutdown and the kill.
   std::chrono::milliseconds shutdown_limit{2'000};
   int lost_after_pulses = 20;
+  // The state is kDegraded as long as the last failed step is not older than this.
+  std::chrono::milliseconds degraded_after_failure{60'000};
   RestartPolicy::Settings restart;
 };
 
@@ -56,14 +58,19 @@ class Supervisor final : public EngineClient {
     TimePoint started;
     TimePoint last_pulse;
     wire::Pulse pulse;
+    TimePoint last_failed_step;
+    std::optional<wire::Leaving> leaving;
     bool ready = false;
     bool answered = false;
   };
+
+  class Connection;
 
   void run() noexcept;
   void supervise();
   Death live_one(uint32_t incarnation);
   Death converse(Engine& engine, wire::Link& link);
+  Death ended(Engine& engine) const;
   std::optional<std::string> stall(const Engine& engine, TimePoint now) const;
   void on_event(Engine& engine, wire::RequestId request, wire::Event&& event);
   void on_ready(Engine& engine, wire::Ready&& ready);

@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <utility>
@@ -215,8 +216,47 @@ TEST(Supervisor, F122_AHungStepIsEndedAndTheLimitGrowsWithItsRows) {
   settings.step_limit_per_row = seconds(1000);
   auto patient = start("hung", settings);
   ASSERT_TRUE(reaches(*patient, State::kReady));
-  std::this_thread::sleep_for(milliseconds(30));
+  // Far more pulses than the watch can take in between two of its looks.
+  ASSERT_TRUE(eventually([&] { return patient->status().pulse.work.steps >= 60; }));
   EXPECT_EQ(patient->status().n_restarts, 0);
+}
+
+TEST(Supervisor, TheLastWordsOfAnEngineAreTheReason) {
+  auto engine = start("lost");
+  Answer answer;
+  engine->submit(prompt(), answer.callbacks());
+  ASSERT_TRUE(answer.wait());
+  ASSERT_TRUE(answer.failed);
+  EXPECT_THAT(answer.failed->message,
+              HasSubstr("left with code 70 (a device was lost: bus error), while answering"));
+}
+
+TEST(Supervisor, StepsThatFailedLatelyAreADegradedState) {
+  Settings settings = quick();
+  settings.degraded_after_failure = milliseconds(200);
+  auto engine = start("failing", settings);
+  ASSERT_TRUE(reaches(*engine, State::kDegraded));
+  EXPECT_THAT(engine->status().reasons.at(0), HasSubstr("steps have failed"));
+  ASSERT_TRUE(reaches(*engine, State::kReady));
+  EXPECT_TRUE(engine->status().reasons.empty());
+  EXPECT_EQ(engine->status().pulse.work.failed_steps, 3u);
+}
+
+// Whatever a callback throws, nobody may reach the link of the engine that went with it.
+TEST(Supervisor, AThrowingCallbackEndsTheWatchAndLeavesNothingDangling) {
+  auto engine = start("ok");
+  EngineClient::Callbacks callbacks;
+  callbacks.on_event = [](wire::Event&&) { throw std::runtime_error("no room for the answer"); };
+  const wire::RequestId id = engine->submit(prompt(), std::move(callbacks));
+  ASSERT_TRUE(reaches(*engine, State::kFailed));
+  EXPECT_EQ(engine->status().exit_code, 70);
+  EXPECT_THAT(engine->status().reasons.at(0), HasSubstr("no room for the answer"));
+  engine->cancel(id);
+  engine->cancel(id + 1);
+  Answer refused;
+  engine->submit(prompt(), refused.callbacks());
+  EXPECT_TRUE(refused.failed);
+  engine->stop();
 }
 
 TEST(Supervisor, F122_ABrokenMessageReplacesTheEngine) {

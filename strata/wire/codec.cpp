@@ -47,17 +47,15 @@ void fields(Archive& a, T& m) {
     a(m.code, m.message, m.retry);
   } else if constexpr (std::same_as<M, Limits>) {
     a(m.n_context, m.max_prompt_tokens, m.n_slots, m.n_vocab);
-  } else if constexpr (std::same_as<M, PlanRow>) {
-    a(m.owner, m.name, m.device, m.bytes);
-  } else if constexpr (std::same_as<M, Setting>) {
-    a(m.name, m.value);
   } else if constexpr (std::same_as<M, Ready>) {
-    a(m.limits, m.plan, m.effective);
-  } else if constexpr (std::same_as<M, Counter>) {
-    a(m.name, m.value);
+    a(m.limits);
+  } else if constexpr (std::same_as<M, Work>) {
+    a(m.prompt_tokens, m.answer_tokens, m.steps, m.failed_steps);
+  } else if constexpr (std::same_as<M, Pulse>) {
+    a(m.phase, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.resident, m.anonymous, m.work);
   } else {
-    static_assert(std::same_as<M, Pulse>);
-    a(m.phase, m.degraded, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.counters);
+    static_assert(std::same_as<M, Leaving>);
+    a(m.code, m.message);
   }
 }
 

@@ -38,8 +38,9 @@ std::vector<Event> all_events() {
       Tokens{},
       Finished{Reason::kStopString, {5, 6, 1}, {0.5, 1.25, 1e9}},
       Failed{ErrorCode::kDeadline, "too late", true},
-      Ready{{512, 511, 4, 4096}, {{"experts", "cache", "host", 1ull << 40}}, {{"threads", "8"}}},
-      Pulse{"reading 3 %", {"graphs: no"}, 12, 512, 3, 4, {{"steps", 99}}},
+      Ready{{512, 511, 4, 4096}},
+      Pulse{"reading 3 %", 12, 512, 3, 4, 1ull << 40, 5, {1, 2, 1ull << 33, 4}},
+      Leaving{ErrorCode::kDeviceLost, "the card is gone"},
   };
 }
 
@@ -80,7 +81,7 @@ TEST(Codec, BytesAreLittleEndianAndFixed) {
   std::string bytes;
   encode(0x01020304, 0x1112131415161718, Event(Progress{1, 2, -1}), bytes);
   const std::string expected(
-      "\x0c\0\0\0\x01\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
+      "\x0c\0\0\0\x02\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
       "\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff",
       32);
   EXPECT_EQ(bytes, expected);
@@ -107,7 +108,7 @@ TEST(FrameReader, RefusesOtherVersionsAndHugeLengths) {
   std::string_view payload;
   {
     std::string other = bytes;
-    other[4] = 2;
+    other[4] = static_cast<char>(kVersion + 1);
     FrameReader reader;
     reader.append(other);
     EXPECT_THROW(reader.next(payload), Error);
@@ -140,7 +141,7 @@ TEST(Codec, RefusesUnknownTypesCodesAndCounts) {
   EXPECT_THROW(decode_command(frame, payload), Error);
   payload[0] = 4;  // Reason has 0 to 3
   EXPECT_THROW(decode_event(frame, payload), Error);
-  frame.type = 70;
+  frame.type = 71;
   EXPECT_THROW(decode_event(frame, payload), Error);
 
   bytes.clear();

@@ -18,7 +18,10 @@ namespace strata::wire {
 using RequestId = uint64_t;
 inline constexpr RequestId kNoRequest = 0;
 
-// Added to the logit of `id` before anything else.
+// Of one request; the engine refuses more.
+inline constexpr int32_t kMaxLogitBiases = 4096;
+
+// Added to the logit of `id` before anything else. Of several for one id all are added.
 struct LogitBias {
   int32_t id = 0;
   float bias = 0;
@@ -43,7 +46,7 @@ struct Sampling {
 
 // A request. Answered by Progress and Tokens in any number, then by Finished or Failed exactly
 // once. Errors (as Failed): kInvalidArgument if an id is outside the vocabulary or the prompt
-// leaves no room for max_tokens; the front has checked both before.
+// leaves no room for max_tokens, or there are too many biases; the front has checked all before.
 struct Submit {
   std::vector<int32_t> ids;  // the prompt, at least one
   Sampling sampling;
@@ -132,46 +135,43 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
-struct PlanRow {
-  std::string owner, name, device;
-  Bytes bytes = 0;
-  bool operator==(const PlanRow&) const = default;
-};
-
-// What an option came to be, "auto" resolved.
-struct Setting {
-  std::string name, value;
-  bool operator==(const Setting&) const = default;
-};
-
 // Once, when the first request may come. Pulses come before it, too.
 struct Ready {
   Limits limits;
-  std::vector<PlanRow> plan;
-  std::vector<Setting> effective;
   bool operator==(const Ready&) const = default;
 };
 
-struct Counter {
-  std::string name;
-  uint64_t value = 0;
-  bool operator==(const Counter&) const = default;
+// What an engine has done since its process began.
+struct Work {
+  uint64_t prompt_tokens = 0;  // computed, not those that were cached
+  uint64_t answer_tokens = 0;
+  uint64_t steps = 0;
+  uint64_t failed_steps = 0;  // run again, or the end of their requests
+  bool operator==(const Work&) const = default;
 };
 
 // Twice a second, from a thread that does not compute, from the start of the process on. Silence
 // means a dead process; a large step_ms means a hung step.
 struct Pulse {
-  std::string phase;                  // "reading weights 43 %", "ready"; plain words for /health
-  std::vector<std::string> degraded;  // features that tripped, with the reason; empty: none
-  int32_t step_ms = 0;                // how long the present step has run; 0: between steps
-  int32_t step_rows = 0;              // rows of the present step
-  int32_t n_running = 0;              // requests that hold a slot
-  int32_t n_waiting = 0;              // requests that wait for one
-  std::vector<Counter> counters;
+  std::string phase;      // "reading weights 43 %", "ready"; plain words for /health
+  int32_t step_ms = 0;    // how long the present step has run; 0: between steps
+  int32_t step_rows = 0;  // rows of the present step
+  int32_t n_running = 0;  // requests that hold a slot
+  int32_t n_waiting = 0;  // requests that wait for one
+  Bytes resident = 0;     // memory of the process, mapped files included; 0: unknown
+  Bytes anonymous = 0;    // without them
+  Work work;
   bool operator==(const Pulse&) const = default;
 };
 
-using Event = std::variant<Progress, Tokens, Finished, Failed, Ready, Pulse>;
+// The last words of a process that leaves because of an error. One that is killed has none.
+struct Leaving {
+  ErrorCode code = ErrorCode::kInternal;
+  std::string message;
+  bool operator==(const Leaving&) const = default;
+};
+
+using Event = std::variant<Progress, Tokens, Finished, Failed, Ready, Pulse, Leaving>;
 
 // An event and whose it is. A step hands over a list of them, written with one call.
 struct Addressed {

@@ -13,7 +13,7 @@ Response health(const Services& services) {
       !services.draining && (status.state == State::kReady || status.state == State::kDegraded);
   const Json body = {{"status", services.draining ? "stopping" : supervise::name(status.state)},
                      {"reasons", status.reasons},
-                     {"phase", status.phase},
+                     {"phase", status.pulse.phase},
                      {"model", services.config.model_name},
                      {"requests", status.n_requests},
                      {"restarts", status.n_restarts}};

@@ -8,7 +8,7 @@ namespace strata::server::testing {
 
 FakeEngine::FakeEngine() {
   status_.state = supervise::State::kReady;
-  status_.phase = "ready";
+  status_.pulse.phase = "ready";
   status_.limits = {512, 511, 4, 258};
 }
 

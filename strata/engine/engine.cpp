@@ -10,11 +10,7 @@
 namespace strata::engine {
 namespace {
 
-int64_t now_ns() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch())
-      .count();
-}
-double ms_between(Clock::time_point from, Clock::time_point to) {
+double ms_between(Clock::TimePoint from, Clock::TimePoint to) {
   return std::chrono::duration<double, std::milli>(to - from).count();
 }
 
@@ -23,10 +19,12 @@ constexpr std::chrono::milliseconds kPause(2);
 
 }  // namespace
 
-Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks)
+Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks,
+               const Clock& clock)
     : instance_(instance),
       tokenizer_(tokenizer),
       hooks_(std::move(hooks)),
+      clock_(clock),
       sampler_(instance.options().max_out, instance.options().max_context, instance.device(),
                instance.plan()),
       runner_(instance, sampler_),
@@ -40,9 +38,14 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
 
 Engine::~Engine() = default;
 
+int64_t Engine::now_ns() const {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(clock_.now().time_since_epoch())
+      .count();
+}
+
 void Engine::prepare(const std::function<void(Bytes, Bytes)>& progress) {
   instance_.load(progress);
-  sampler_.allocate();
+  instance_.with_ledger([&] { sampler_.allocate(); });
   rehearse();
   instance_.seal();
 }
@@ -53,7 +56,8 @@ void Engine::rehearse() {
   const model::ModelOptions& options = instance_.options();
   const size_t n = static_cast<size_t>(
       std::min<int64_t>(options.chunk, std::max<int64_t>(options.max_context - 1, 1)));
-  Request request(wire::kNoRequest, {.ids = std::vector<int32_t>(n, 0), .max_tokens = 1}, 0);
+  Request request(wire::kNoRequest, {.ids = std::vector<int32_t>(n, 0), .max_tokens = 1}, 0,
+                  clock_.now());
   request.session = std::make_unique<model::SessionState>(
       instance_.model().states(), instance_.stream(), static_cast<int64_t>(n));
   StepPlan plan;
@@ -97,7 +101,7 @@ void Engine::take_commands() {
 
 void Engine::take(wire::RequestId id, wire::Command&& command) {
   if (auto* submit = std::get_if<wire::Submit>(&command)) {
-    waiting_.push_back(std::make_unique<Request>(id, std::move(*submit), seeds_()));
+    waiting_.push_back(std::make_unique<Request>(id, std::move(*submit), seeds_(), clock_.now()));
   } else if (std::holds_alternative<wire::Cancel>(command)) {
     for (auto& request : waiting_) request->cancelled |= request->id == id;
     for (auto& request : running_) request->cancelled |= request->id == id;
@@ -116,11 +120,11 @@ void Engine::end(Request& request, wire::Event&& event) {
   say(request, std::move(event));
   // Slot and pages come back at once, though the request stays in its list until the sweep.
   request.session.reset();
-  request.cancelled = true;
-  request.id = wire::kNoRequest;
+  request.ended = true;
 }
 
 void Engine::finish(Request& request, wire::Reason reason) {
+  if (request.ended) return;
   if (!request.matcher.matched() && reason != wire::Reason::kCancelled) {
     std::string rest = request.matcher.finish();
     if (!rest.empty()) {
@@ -129,9 +133,9 @@ void Engine::finish(Request& request, wire::Reason reason) {
       say(request, std::move(tokens));
     }
   }
-  const Clock::time_point now = Clock::now();
-  const Clock::time_point started = request.started.value_or(now);
-  const Clock::time_point first = request.first_token.value_or(now);
+  const Clock::TimePoint now = clock_.now();
+  const Clock::TimePoint started = request.started.value_or(now);
+  const Clock::TimePoint first = request.first_token.value_or(now);
   end(request,
       wire::Finished{.reason = reason,
                      .usage = {.prompt_tokens = static_cast<int32_t>(request.submit.ids.size()),
@@ -143,17 +147,16 @@ void Engine::finish(Request& request, wire::Reason reason) {
 }
 
 void Engine::fail(Request& request, ErrorCode code, std::string message, bool retry) {
+  if (request.ended) return;
   end(request, wire::Failed{.code = code, .message = std::move(message), .retry = retry});
 }
 
 void Engine::drop_cancelled() {
   const auto sweep = [&](auto& list) {
     for (auto& request : list) {
-      if (request->cancelled && request->id != wire::kNoRequest) {
-        finish(*request, wire::Reason::kCancelled);
-      }
+      if (request->cancelled) finish(*request, wire::Reason::kCancelled);
     }
-    std::erase_if(list, [](const auto& request) { return request->id == wire::kNoRequest; });
+    std::erase_if(list, [](const auto& request) { return request->ended; });
   };
   sweep(waiting_);
   sweep(running_);
@@ -161,29 +164,42 @@ void Engine::drop_cancelled() {
   n_waiting_ = static_cast<int32_t>(waiting_.size());
 }
 
-// False: it has to wait for a slot. Refused requests are ended here.
-bool Engine::admit(Request& request) {
-  const wire::Submit& submit = request.submit;
+// Why the request cannot be taken; empty if it can.
+std::string Engine::objection(const wire::Submit& submit) const {
   const int64_t n_context = instance_.options().max_context;
   const int64_t n_prompt = static_cast<int64_t>(submit.ids.size());
   const int32_t n_vocab = instance_.model().info().n_vocab;
-  if (n_prompt == 0 || n_prompt >= n_context || submit.max_tokens < 1) {
-    fail(request, ErrorCode::kInvalidArgument,
-         format("the prompt has {} tokens and {} are asked for; the context holds {}", n_prompt,
-                submit.max_tokens, n_context),
-         false);
-    return true;
+  const std::vector<wire::LogitBias>& biases = submit.sampling.logit_bias;
+  if (n_prompt == 0) return "the prompt is empty";
+  if (submit.max_tokens < 1) {
+    return format("{} tokens are asked for; at least 1 is made", submit.max_tokens);
+  }
+  if (n_prompt + submit.max_tokens > n_context) {
+    return format("the prompt has {} tokens and {} are asked for; the context holds {}", n_prompt,
+                  submit.max_tokens, n_context);
+  }
+  if (biases.size() > static_cast<size_t>(wire::kMaxLogitBiases)) {
+    return format("there are {} logit biases, at most {} are taken", biases.size(),
+                  wire::kMaxLogitBiases);
   }
   const auto in_vocabulary = [&](int32_t id) { return id >= 0 && id < n_vocab; };
-  if (!std::all_of(submit.ids.begin(), submit.ids.end(), in_vocabulary) ||
-      !std::all_of(submit.sampling.logit_bias.begin(), submit.sampling.logit_bias.end(),
-                   [&](const wire::LogitBias& b) { return in_vocabulary(b.id); })) {
-    fail(request, ErrorCode::kInvalidArgument,
-         format("a token id is outside the vocabulary of {}", n_vocab), false);
+  if (!std::ranges::all_of(submit.ids, in_vocabulary) ||
+      !std::ranges::all_of(biases, in_vocabulary, &wire::LogitBias::id)) {
+    return format("a token id is outside the vocabulary of {}", n_vocab);
+  }
+  return "";
+}
+
+// False: it has to wait for a slot. Refused requests are ended here.
+bool Engine::admit(Request& request) {
+  const wire::Submit& submit = request.submit;
+  if (std::string why = objection(submit); !why.empty()) {
+    fail(request, ErrorCode::kInvalidArgument, std::move(why), false);
     return true;
   }
   model::StatePools& pools = instance_.model().states();
-  const int64_t tokens = std::min(n_context, n_prompt + submit.max_tokens);
+  const int64_t n_prompt = static_cast<int64_t>(submit.ids.size());
+  const int64_t tokens = n_prompt + submit.max_tokens;
   const int64_t page = pools.spec().page_tokens;
   if (pools.n_free_slots() == 0 || pools.n_free_pages() < (tokens + page - 1) / page) return false;
   request.session = std::make_unique<model::SessionState>(pools, instance_.stream(), tokens);
@@ -193,7 +209,7 @@ bool Engine::admit(Request& request) {
                         std::span(submit.ids).first(request.n_cached), made_up_seed_);
     request.n_read = request.n_cached;
   }
-  request.started = Clock::now();
+  request.started = clock_.now();
   return true;
 }
 
@@ -235,7 +251,7 @@ StepPlan Engine::plan_step() const {
 }
 
 void Engine::accept_token(Request& request, int32_t id) {
-  if (!request.first_token) request.first_token = Clock::now();
+  if (!request.first_token) request.first_token = clock_.now();
   if (id < 0) {
     fail(request, ErrorCode::kInternal,
          format("no logit of token {} is finite; the weights or the state are broken",
@@ -244,6 +260,7 @@ void Engine::accept_token(Request& request, int32_t id) {
     return;
   }
   request.answer.push_back(id);
+  request.penalties.push(id);
   ++n_answer_tokens_;
   const std::vector<int32_t>& stop_ids = request.submit.stop_ids;
   const bool stops = std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
@@ -278,43 +295,40 @@ void Engine::accept(const StepPlan& parts, const StepResult& result) {
   }
 }
 
-void Engine::compute(StepPlan&& plan) {
-  StepPlan copy = plan;
+// A step that failed never happened, so it can be run again as it is.
+StepResult Engine::run_twice(const StepPlan& plan) {
+  std::string why;
   try {
-    StepTicket ticket = runner_.submit(std::move(plan));
-    const StepResult result = runner_.finish(std::move(ticket));
-    accept(copy, result);
-  } catch (...) {
-    retry_or_fail(std::move(copy), std::current_exception());
+    return runner_.finish(runner_.submit(plan));
+  } catch (const Error& error) {
+    ++n_failed_steps_;
+    if (error.code() == ErrorCode::kDeviceLost) throw;
+    why = error.what();
+  } catch (const std::exception& error) {
+    ++n_failed_steps_;
+    why = error.what();
   }
+  log_warning(format("a step failed and is run again: {}", why));
+  return runner_.finish(runner_.submit(plan));
 }
 
-// A step wrote nothing that counts, so it can be run again as it is; what fails twice ends the
-// requests that were in it.
-void Engine::retry_or_fail(StepPlan&& plan, const std::exception_ptr& why) {
-  ++n_failed_steps_;
+void Engine::fail_all(const StepPlan& plan, ErrorCode code, const std::string& why) {
+  log_error(format("a step failed twice: {}", why));
+  for (const StepPart& part : plan) fail(*part.request, code, why, false);
+}
+
+void Engine::compute(const StepPlan& plan) {
+  StepResult result;
   try {
-    std::rethrow_exception(why);
+    result = run_twice(plan);
   } catch (const Error& error) {
     if (error.code() == ErrorCode::kDeviceLost) throw;
-    log_warning(format("a step failed and is run again: {}", error.what()));
+    return fail_all(plan, error.code(), error.what());
   } catch (const std::exception& error) {
-    log_warning(format("a step failed and is run again: {}", error.what()));
+    return fail_all(plan, ErrorCode::kInternal, error.what());
   }
-  StepPlan copy = plan;
-  try {
-    const StepResult result = runner_.finish(runner_.submit(std::move(plan)));
-    accept(copy, result);
-  } catch (const Error& error) {
-    if (error.code() == ErrorCode::kDeviceLost) throw;
-    log_error(format("a step failed twice: {}", error.what()));
-    for (const StepPart& part : copy) fail(*part.request, error.code(), error.what(), false);
-  } catch (const std::exception& error) {
-    log_error(format("a step failed twice: {}", error.what()));
-    for (const StepPart& part : copy) {
-      fail(*part.request, ErrorCode::kInternal, error.what(), false);
-    }
-  }
+  // The rows are committed; whatever happens now must not run them again.
+  accept(plan, result);
 }
 
 void Engine::flush() {
@@ -328,7 +342,7 @@ bool Engine::step() {
   drop_cancelled();
   admit();
   const bool full = hooks_.receiver_full && hooks_.receiver_full();
-  StepPlan plan = full ? StepPlan{} : plan_step();
+  const StepPlan plan = full ? StepPlan{} : plan_step();
   if (plan.empty()) {
     flush();
     return false;
@@ -337,7 +351,8 @@ bool Engine::step() {
   for (const StepPart& part : plan) rows += static_cast<int32_t>(part.ids.size());
   step_rows_ = rows;
   step_since_ns_ = now_ns();
-  compute(std::move(plan));
+  flush();  // who was refused or cancelled need not wait for the step, nor be lost with it
+  compute(plan);
   step_since_ns_ = 0;
   step_rows_ = 0;
   ++n_steps_;

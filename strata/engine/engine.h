@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "strata/base/clock.h"
 #include "strata/engine/request.h"
 #include "strata/engine/sampler.h"
 #include "strata/engine/step.h"
@@ -31,11 +32,13 @@ struct EngineHooks {
 // Owns all sessions and runs them on one thread: takes requests and cancellations, chooses the rows
 // of a step, computes, samples, tells. Used in-process and behind the wire alike.
 //
-// commands and pulse() may come from any thread; prepare, run and step belong to the engine's.
+// commands, pulse() and n_failed_steps() may come from any thread; prepare, run and step belong to
+// the engine's.
 class Engine {
  public:
-  // instance is opened and not loaded; all outlive the engine.
-  Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks);
+  // instance is opened and not loaded; all outlive the engine. The clock is that of timings.
+  Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks,
+         const Clock& clock = steady_clock());
   ~Engine();
 
   // Loads the weights, runs one step as a rehearsal and seals the ledger.
@@ -49,13 +52,16 @@ class Engine {
 
   void command(wire::RequestId id, wire::Command&& command);
 
-  // Until a Shutdown: waits for commands and steps. Errors: kDeviceLost; other failures end the
-  // requests that they concern.
+  // Until a Shutdown: waits for commands and steps. A step that fails is run again; one that fails
+  // twice ends the requests that were in it, with the second failure.
+  // Errors: kDeviceLost with what the device said; then the engine is of no use any more. What is
+  // thrown beside the computing of a step (std::bad_alloc).
   void run();
-  // One step, if there is something to do.
+  // One step, if there is something to do. Errors: as run.
   bool step();
 
   wire::Pulse pulse() const;
+  uint64_t n_failed_steps() const { return n_failed_steps_; }
 
  private:
   using Incoming = std::pair<wire::RequestId, wire::Command>;
@@ -65,9 +71,11 @@ class Engine {
   void drop_cancelled();
   void admit();
   bool admit(Request& request);
+  std::string objection(const wire::Submit& submit) const;
   StepPlan plan_step() const;
-  void compute(StepPlan&& plan);
-  void retry_or_fail(StepPlan&& plan, const std::exception_ptr& why);
+  void compute(const StepPlan& plan);
+  StepResult run_twice(const StepPlan& plan);
+  void fail_all(const StepPlan& plan, ErrorCode code, const std::string& why);
   void accept(const StepPlan& parts, const StepResult& result);
   void accept_token(Request& request, int32_t id);
   void finish(Request& request, wire::Reason reason);
@@ -76,10 +84,12 @@ class Engine {
   void end(Request& request, wire::Event&& event);
   void flush();
   void rehearse();
+  int64_t now_ns() const;
 
   model::Instance& instance_;
   const text::Tokenizer& tokenizer_;
   EngineHooks hooks_;
+  const Clock& clock_;
   Sampler sampler_;
   StepRunner runner_;
   std::mt19937_64 seeds_;

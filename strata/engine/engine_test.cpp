@@ -1,97 +1,28 @@
 #include "strata/engine/engine.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <future>
-#include <map>
 #include <string>
 
 #include "strata/base/error.h"
-#include "strata/text/vocab.h"
+#include "strata/base/format.h"
+#include "strata/engine/test_engine.h"
 
 namespace strata::engine {
 namespace {
 
-// A tiny model behind an engine whose steps the test makes, and what the engine said.
-class TinyEngine {
- public:
-  explicit TinyEngine(int slots = 2, int chunk = 16, int64_t context = 128,
-                      const std::string& device = "host", uint64_t seed = 1)
-      : instance_({.path = std::string(STRATA_SOURCE_DIR) + "/tests/golden/qwen4exp/tiny.gguf",
-                   .device = device,
-                   .threads = 2,
-                   .seed = seed,
-                   .max_context = context,
-                   .slots = slots,
-                   .chunk = chunk}),
-        tokenizer_(text::read_vocab(instance_.file().metadata())),
-        engine_(instance_, tokenizer_,
-                {.emit = [this](std::span<const wire::Addressed> events) { take(events); },
-                 .receiver_full = [this] { return full; }}) {
-    engine_.prepare({});
-  }
-
-  void submit(wire::RequestId id, std::vector<int32_t> ids, int max_tokens,
-              const std::function<void(wire::Submit&)>& edit = {}) {
-    wire::Submit submit;
-    submit.ids = std::move(ids);
-    submit.max_tokens = max_tokens;
-    submit.sampling.temperature = 0;
-    if (edit) edit(submit);
-    engine_.command(id, std::move(submit));
-  }
-  void run_all() {
-    while (engine_.step()) {
-    }
-  }
-
-  struct Answer {
-    std::vector<int32_t> ids;
-    std::string bytes;
-    std::vector<int32_t> progress;
-    std::optional<wire::Finished> finished;
-    std::optional<wire::Failed> failed;
-    int n_terminal = 0;
-  };
-  Answer& operator[](wire::RequestId id) { return answers_[id]; }
-  Engine& engine() { return engine_; }
-  model::Instance& instance() { return instance_; }
-  bool full = false;
-
- private:
-  void take(std::span<const wire::Addressed> events) {
-    for (const wire::Addressed& addressed : events) {
-      Answer& answer = answers_[addressed.request];
-      EXPECT_EQ(answer.n_terminal, 0) << "an event after the end";
-      if (const auto* tokens = std::get_if<wire::Tokens>(&addressed.event)) {
-        answer.ids.insert(answer.ids.end(), tokens->ids.begin(), tokens->ids.end());
-        answer.bytes += tokens->bytes;
-      } else if (const auto* progress = std::get_if<wire::Progress>(&addressed.event)) {
-        answer.progress.push_back(progress->done);
-      } else if (const auto* finished = std::get_if<wire::Finished>(&addressed.event)) {
-        answer.finished = *finished;
-        ++answer.n_terminal;
-      } else if (const auto* failed = std::get_if<wire::Failed>(&addressed.event)) {
-        answer.failed = *failed;
-        ++answer.n_terminal;
-      }
-    }
-  }
-
-  model::Instance instance_;
-  text::Tokenizer tokenizer_;
-  Engine engine_;
-  std::map<wire::RequestId, Answer> answers_;
-};
-
-std::vector<int32_t> prompt(int n, int seed) {
-  std::vector<int32_t> ids;
-  for (int i = 0; i < n; ++i) ids.push_back((i * 7919 + seed * 104729) % 400 + 1);
-  return ids;
-}
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using testing::prompt;
+using testing::TinyEngine;
+using testing::TinyOptions;
 
 std::vector<int32_t> alone(std::vector<int32_t> ids, int max_tokens, int chunk = 16) {
-  TinyEngine engine(1, chunk);
+  TinyEngine engine({.slots = 1, .chunk = chunk});
   engine.submit(1, std::move(ids), max_tokens);
   engine.run_all();
   return engine[1].ids;
@@ -111,7 +42,7 @@ TEST(Engine, AnswersEndOnceWithUsage) {
 }
 
 TEST(Engine, F116_ABatchGivesTheSoloAnswers) {
-  TinyEngine engine(3, 16);
+  TinyEngine engine({.slots = 3});
   for (int i = 0; i < 7; ++i) {
     engine.submit(static_cast<wire::RequestId>(i + 1), prompt(5 + 9 * i, i), 6 + 5 * i);
   }
@@ -129,19 +60,22 @@ TEST(Engine, ChunksDoNotChangeTheAnswer) {
 }
 
 TEST(Engine, ASimulatedCardGivesTheHostsAnswer) {
-  const std::vector<int32_t> wanted = alone(prompt(30, 4), 12);
+  const std::vector<int32_t> first = alone(prompt(30, 4), 12), second = alone(prompt(33, 5), 12);
+  ASSERT_EQ(first.size(), 12u);
+  ASSERT_NE(first, second);
   for (uint64_t seed = 1; seed <= 5; ++seed) {
-    TinyEngine engine(2, 16, 128, "sim:1GiB", seed);
+    TinyEngine engine({.device = "sim:1GiB", .seed = seed});
     engine.submit(1, prompt(30, 4), 12);
     engine.submit(2, prompt(33, 5), 12);
     engine.run_all();
-    EXPECT_EQ(engine[1].ids, wanted);
+    EXPECT_EQ(engine[1].ids, first) << seed;
+    EXPECT_EQ(engine[2].ids, second) << seed;
   }
 }
 
 TEST(Engine, SeedsRepeatAndDiffer) {
   const auto sampled = [](uint64_t seed, int neighbours) {
-    TinyEngine engine(3, 16);
+    TinyEngine engine({.slots = 3});
     const auto warm = [&](wire::Submit& s) {
       s.sampling.temperature = 1.5f;
       s.sampling.seed = seed;
@@ -158,19 +92,35 @@ TEST(Engine, SeedsRepeatAndDiffer) {
   EXPECT_NE(sampled(42, 0), sampled(7, 0));
 }
 
-TEST(Engine, F047_APromptBeyondTheContextIsRefusedWithTheNumbers) {
-  TinyEngine engine(1, 16, 64);
-  engine.submit(1, prompt(64, 1), 5);
-  engine.submit(2, prompt(63, 1), 5);
+// Not cut to what there is room for: whoever asks for more than that is told the numbers.
+TEST(Engine, F047_WhatDoesNotFitIsRefusedWithTheNumbers) {
+  TinyEngine engine({.slots = 1, .context = 64});
+  engine.submit(1, prompt(71, 1), 5);
+  engine.submit(2, prompt(60, 1), 5);
+  engine.submit(3, prompt(60, 1), 2'000'000'000);
+  engine.submit(4, prompt(60, 1), 4);
+  engine.submit(5, prompt(63, 1), 1);
+  engine.submit(6, prompt(60, 1), 0);
   engine.run_all();
-  ASSERT_TRUE(engine[1].failed);
-  EXPECT_EQ(engine[1].failed->code, ErrorCode::kInvalidArgument);
-  for (const char* number : {"64", "5"}) {
-    EXPECT_NE(engine[1].failed->message.find(number), std::string::npos);
-  }
-  ASSERT_TRUE(engine[2].finished) << "one token fits";
-  EXPECT_EQ(engine[2].ids.size(), 1u);
-  EXPECT_EQ(engine[2].finished->reason, wire::Reason::kLength);
+  const auto refused = [&](wire::RequestId id, const char* prompt_size, const char* asked) {
+    ASSERT_TRUE(engine[id].failed) << id;
+    EXPECT_EQ(engine[id].failed->code, ErrorCode::kInvalidArgument);
+    EXPECT_FALSE(engine[id].failed->retry);
+    EXPECT_TRUE(engine[id].ids.empty());
+    EXPECT_EQ(engine[id].failed->message,
+              format("the prompt has {} tokens and {} are asked for; the context holds 64",
+                     prompt_size, asked));
+  };
+  refused(1, "71", "5");
+  refused(2, "60", "5");
+  refused(3, "60", "2000000000");
+  ASSERT_TRUE(engine[4].finished) << "to the last token";
+  EXPECT_EQ(engine[4].ids.size(), 4u);
+  EXPECT_EQ(engine[4].finished->reason, wire::Reason::kLength);
+  ASSERT_TRUE(engine[5].finished) << "one token fits";
+  EXPECT_EQ(engine[5].ids.size(), 1u);
+  ASSERT_TRUE(engine[6].failed);
+  EXPECT_EQ(engine[6].failed->code, ErrorCode::kInvalidArgument);
 }
 
 TEST(Engine, IdsOutsideTheVocabularyAreRefused) {
@@ -178,13 +128,20 @@ TEST(Engine, IdsOutsideTheVocabularyAreRefused) {
   engine.submit(1, {1, 512}, 1);
   engine.submit(2, {-1}, 1);
   engine.submit(3, {1}, 1, [](wire::Submit& s) { s.sampling.logit_bias = {{.id = 600}}; });
-  engine.submit(4, {}, 1);
+  engine.submit(4, {1}, 1, [](wire::Submit& s) { s.sampling.logit_bias = {{.id = -2}}; });
+  engine.submit(5, {}, 1);
+  engine.submit(6, {511}, 1);
   engine.run_all();
-  for (wire::RequestId id : {1, 2, 3, 4}) EXPECT_TRUE(engine[id].failed) << id;
+  for (wire::RequestId id : {1, 2, 3, 4, 5}) {
+    ASSERT_TRUE(engine[id].failed) << id;
+    EXPECT_EQ(engine[id].failed->code, ErrorCode::kInvalidArgument) << id;
+    EXPECT_THAT(engine[id].failed->message, HasSubstr(id == 5 ? "empty" : "vocabulary of 512"));
+  }
+  EXPECT_TRUE(engine[6].finished);
 }
 
 TEST(Engine, F113_CancelFreesTheSlotWhereverTheRequestIs) {
-  TinyEngine engine(1, 4);
+  TinyEngine engine({.slots = 1, .chunk = 4});
   engine.submit(1, prompt(40, 1), 10);
   engine.submit(2, prompt(8, 2), 4);
   engine.submit(3, prompt(8, 3), 4);
@@ -200,7 +157,7 @@ TEST(Engine, F113_CancelFreesTheSlotWhereverTheRequestIs) {
   EXPECT_EQ(engine.instance().model().states().n_free_slots(), 1);
 }
 
-TEST(Engine, StopIdsAndStopStringsEndTheAnswer) {
+TEST(Engine, AStopIdEndsTheAnswer) {
   const std::vector<int32_t> free = alone(prompt(20, 6), 12);
   TinyEngine engine;
   engine.submit(1, prompt(20, 6), 12, [&](wire::Submit& s) { s.stop_ids = {free[4]}; });
@@ -208,6 +165,76 @@ TEST(Engine, StopIdsAndStopStringsEndTheAnswer) {
   EXPECT_EQ(engine[1].finished->reason, wire::Reason::kStop);
   const auto first = std::find(free.begin(), free.end(), free[4]);
   EXPECT_EQ(engine[1].ids, std::vector<int32_t>(free.begin(), first + 1));
+}
+
+TEST(Engine, AStopStringEndsTheAnswerWithItsToken) {
+  TinyEngine free;
+  free.submit(1, prompt(20, 6), 12);
+  free.run_all();
+  // From the middle of what the first tokens say to somewhere in a later one.
+  const std::string& all = free[1].bytes;
+  ASSERT_GE(all.size(), 8u);
+  const std::string stop = all.substr(3, 4);
+  const size_t at = all.find(stop);
+  size_t n_tokens = 0, n_bytes = 0;
+  while (n_bytes < at + stop.size()) {
+    const int32_t id = free[1].ids[n_tokens++];
+    if (!free.tokenizer().is_control(id)) n_bytes += free.tokenizer().piece(id).size();
+  }
+
+  TinyEngine engine;
+  engine.submit(1, prompt(20, 6), 12, [&](wire::Submit& s) { s.stops = {"no such thing", stop}; });
+  engine.submit(2, prompt(20, 6), 12, [&](wire::Submit& s) { s.stops = {"no such thing"}; });
+  engine.run_all();
+  EXPECT_EQ(engine[1].finished->reason, wire::Reason::kStopString);
+  EXPECT_EQ(engine[1].bytes, all.substr(0, at)) << "neither the stop nor what is behind it";
+  EXPECT_EQ(engine[1].ids,
+            std::vector<int32_t>(free[1].ids.begin(),
+                                 free[1].ids.begin() + static_cast<std::ptrdiff_t>(n_tokens)));
+  EXPECT_EQ(engine[2].finished->reason, wire::Reason::kLength);
+  EXPECT_EQ(engine[2].bytes, all);
+}
+
+// As many as the front lets through; the last one counts.
+TEST(Engine, EveryLogitBiasCounts) {
+  const int32_t best = alone(prompt(8, 1), 1)[0];
+  const auto with = [&](int n_biases) {
+    return [best, n_biases](wire::Submit& s) {
+      while (static_cast<int>(s.sampling.logit_bias.size()) < n_biases - 1) {
+        s.sampling.logit_bias.push_back({.id = (best + 1) % 512, .bias = 0});
+      }
+      s.sampling.logit_bias.push_back({.id = best, .bias = -100});
+    };
+  };
+  TinyEngine engine;
+  engine.submit(1, prompt(8, 1), 1, with(wire::kMaxLogitBiases));
+  engine.submit(2, prompt(8, 1), 1, with(wire::kMaxLogitBiases));
+  engine.submit(3, prompt(8, 1), 1, with(wire::kMaxLogitBiases + 1));
+  engine.run_all();
+  for (wire::RequestId id : {1, 2}) {
+    ASSERT_TRUE(engine[id].finished);
+    EXPECT_NE(engine[id].ids.at(0), best);
+  }
+  ASSERT_TRUE(engine[3].failed);
+  EXPECT_EQ(engine[3].failed->code, ErrorCode::kInvalidArgument);
+  EXPECT_THAT(engine[3].failed->message, AllOf(HasSubstr("4097"), HasSubstr("4096")));
+}
+
+// A repetition penalty so large that no token within the window comes again.
+TEST(Engine, TheRepetitionWindowMoves) {
+  TinyEngine engine;
+  engine.submit(1, prompt(8, 1), 60, [](wire::Submit& s) {
+    s.sampling.repetition_penalty = 1e6F;
+    s.sampling.repetition_window = 5;
+  });
+  engine.run_all();
+  std::vector<int32_t> all = prompt(8, 1);
+  all.insert(all.end(), engine[1].ids.begin(), engine[1].ids.end());
+  ASSERT_EQ(all.size(), 68u);
+  for (size_t i = 8; i < all.size(); ++i) {
+    const auto begin = all.begin() + static_cast<std::ptrdiff_t>(i) - 5;
+    EXPECT_EQ(std::find(begin, begin + 5, all[i]), begin + 5) << "token " << i;
+  }
 }
 
 TEST(Engine, ABiasOfMinusInfinityOnEverythingIsANumericError) {
@@ -263,14 +290,36 @@ TEST(Engine, PenaltiesCountTheAnswer) {
   ASSERT_EQ(ids.size(), 30u);
 }
 
-TEST(Engine, NothingIsAllocatedAfterReady) {
-  TinyEngine engine;
-  const Bytes before = engine.instance().device().allocated();
-  engine.submit(1, prompt(40, 1), 20);
+TEST(Engine, NoDeviceMemoryIsAllocatedAfterReady) {
+  for (const char* device : {"host", "sim:1GiB"}) {
+    TinyEngine engine({.device = device});
+    const Bytes before = engine.instance().device().allocated();
+    engine.submit(1, prompt(40, 1), 20);
+    engine.run_all();
+    EXPECT_EQ(engine[1].ids.size(), 20u);
+    EXPECT_EQ(engine.instance().device().allocated(), before);
+    const auto more =
+        engine.instance().device().allocate(PlanLineId(0), 64, device::Mem::kPageable);
+    EXPECT_TRUE(fault(more)) << "the ledger is sealed";
+  }
+}
+
+// Ten milliseconds after each step.
+TEST(Engine, TimingsAreThoseOfTheClock) {
+  ManualClock clock;
+  TinyEngine engine({.slots = 1}, clock);
+  engine.on_emit = [&] { clock.advance(std::chrono::milliseconds(10)); };
+  engine.submit(1, prompt(20, 1), 4);
+  engine.submit(2, prompt(5, 1), 1);
   engine.run_all();
-  EXPECT_EQ(engine.instance().device().allocated(), before);
-  const auto more = engine.instance().device().allocate(PlanLineId(0), 64, device::Mem::kPageable);
-  EXPECT_TRUE(fault(more)) << "the ledger is sealed";
+  const wire::Timings& first = engine[1].finished->timings;
+  EXPECT_EQ(first.queue_ms, 0);
+  EXPECT_EQ(first.prompt_ms, 10);
+  EXPECT_EQ(first.decode_ms, 30);
+  const wire::Timings& second = engine[2].finished->timings;
+  EXPECT_EQ(second.queue_ms, 50);
+  EXPECT_EQ(second.prompt_ms, 0);
+  EXPECT_EQ(second.decode_ms, 0);
 }
 
 }  // namespace

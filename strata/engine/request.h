@@ -1,40 +1,43 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "strata/base/clock.h"
+#include "strata/engine/penalty_counts.h"
 #include "strata/engine/stop_matcher.h"
 #include "strata/model/state.h"
 #include "strata/wire/messages.h"
 
 namespace strata::engine {
 
-using Clock = std::chrono::steady_clock;
-
 // A request from its arrival to its end. Owned by the engine's thread.
 struct Request {
-  Request(wire::RequestId request_id, wire::Submit&& what, uint64_t drawn_seed)
+  Request(wire::RequestId request_id, wire::Submit&& what, uint64_t drawn_seed,
+          Clock::TimePoint now)
       : id(request_id),
         submit(std::move(what)),
         seed(submit.sampling.seed.value_or(drawn_seed)),
         matcher(submit.stops),
-        arrived(Clock::now()) {}
+        penalties(submit.sampling, submit.ids),
+        arrived(now) {}
 
   wire::RequestId id;
   wire::Submit submit;
   uint64_t seed;
   StopMatcher matcher;
+  PenaltyCounts penalties;                       // of the answer so far
   std::unique_ptr<model::SessionState> session;  // from admission on
   size_t n_read = 0;                             // prompt tokens that are committed
   size_t n_cached = 0;                           // of them, not computed for this request
   std::vector<int32_t> answer;                   // sampled ids
-  bool cancelled = false;
+  bool cancelled = false;                        // it is to end
+  bool ended = false;                            // its last event has been said
 
-  Clock::time_point arrived;
-  std::optional<Clock::time_point> started, first_token;
+  Clock::TimePoint arrived;
+  std::optional<Clock::TimePoint> started, first_token;
 
   bool decoding() const { return !answer.empty(); }
   // Tokens that wait to be computed: the rest of the prompt, or the token sampled last.

@@ -3,15 +3,11 @@
 #include <algorithm>
 
 #include "strata/base/carver.h"
+#include "strata/base/check.h"
 #include "strata/base/format.h"
 #include "strata/kernels/op_table.h"
 
 namespace strata::engine {
-namespace {
-
-constexpr int64_t kMaxBiasesARow = 1024;  // the front allows fewer
-
-}  // namespace
 
 Sampler::Arrays Sampler::carve(std::byte* base, Bytes* bytes) const {
   Carver c(base);
@@ -27,7 +23,7 @@ Sampler::Arrays Sampler::carve(std::byte* base, Bytes* bytes) const {
 Sampler::Sampler(int max_rows, int64_t max_context, device::Device& device, memory::Plan& plan)
     : max_rows_(max_rows),
       max_counts_(max_rows * max_context),
-      max_biases_(max_rows * kMaxBiasesARow),
+      max_biases_(int64_t{max_rows} * wire::kMaxLogitBiases),
       device_(device) {
   Bytes bytes = 0;
   carve(nullptr, &bytes);
@@ -59,56 +55,9 @@ void Sampler::allocate() {
 
 void Sampler::begin() { n_rows_ = 0, n_counts_ = 0, n_biases_ = 0; }
 
-void Sampler::add_counts(const Request& request, kernels::SampleParams& params) {
-  const wire::Sampling& s = request.submit.sampling;
-  const bool answers = s.presence_penalty != 0 || s.frequency_penalty != 0;
-  const bool repeats = s.repetition_penalty != 1 && s.repetition_window != 0;
-  if (!answers && !repeats) return;
-  const auto count = [&](size_t begin, bool repeated) {
-    std::sort(scratch_.begin(), scratch_.end());
-    for (size_t i = 0; i < scratch_.size();) {
-      size_t end = i;
-      while (end < scratch_.size() && scratch_[end] == scratch_[i]) ++end;
-      // An id that is there already (from the answer) is marked, others are added.
-      kernels::TokenCount* at =
-          std::find_if(host_.counts + begin, host_.counts + n_counts_,
-                       [&](const kernels::TokenCount& c) { return c.id == scratch_[i]; });
-      if (at == host_.counts + n_counts_) {
-        *at = {.id = scratch_[i], .n = 0, .repeated = 0};
-        ++n_counts_;
-      }
-      if (repeated) {
-        at->repeated = 1;
-      } else {
-        at->n = static_cast<int32_t>(end - i);
-      }
-      i = end;
-    }
-  };
-  params.first_count = n_counts_;
-  const size_t begin = static_cast<size_t>(n_counts_);
-  if (answers) {
-    scratch_ = request.answer;
-    count(begin, false);
-  }
-  if (repeats) {
-    const size_t total = request.submit.ids.size() + request.answer.size();
-    const size_t window = s.repetition_window < 0
-                              ? total
-                              : std::min<size_t>(total, static_cast<size_t>(s.repetition_window));
-    scratch_.clear();
-    for (size_t i = total - window; i < total; ++i) {
-      const size_t n_prompt = request.submit.ids.size();
-      scratch_.push_back(i < n_prompt ? request.submit.ids[i] : request.answer[i - n_prompt]);
-    }
-    count(begin, true);
-  }
-  params.n_counts = n_counts_ - params.first_count;
-}
-
 void Sampler::add(const Request& request) {
   const wire::Sampling& s = request.submit.sampling;
-  kernels::SampleParams params{
+  const kernels::SampleParams params{
       .temperature = s.temperature,
       .top_p = s.top_p,
       .min_p = s.min_p,
@@ -116,15 +65,19 @@ void Sampler::add(const Request& request) {
       .frequency = s.frequency_penalty,
       .repetition = s.repetition_penalty,
       .top_k = s.top_k,
+      .first_count = n_counts_,
+      .n_counts = static_cast<int32_t>(request.penalties.counts().size()),
       .first_bias = n_biases_,
+      .n_bias = static_cast<int32_t>(s.logit_bias.size()),
       .seed = request.seed,
       .position = static_cast<int64_t>(request.submit.ids.size() + request.answer.size())};
+  STRATA_CHECK(n_rows_ < max_rows_ && n_biases_ + params.n_bias <= max_biases_ &&
+               n_counts_ + params.n_counts <= max_counts_);
   for (const wire::LogitBias& bias : s.logit_bias) {
-    if (params.n_bias == kMaxBiasesARow) break;
     host_.biases[n_biases_++] = {.id = bias.id, .bias = bias.bias};
-    ++params.n_bias;
   }
-  add_counts(request, params);
+  std::ranges::copy(request.penalties.counts(), host_.counts + n_counts_);
+  n_counts_ += params.n_counts;
   host_.params[n_rows_++] = params;
 }
 

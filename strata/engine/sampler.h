@@ -33,7 +33,6 @@ class Sampler {
     kernels::TokenCount* counts;
   };
   Arrays carve(std::byte* base, Bytes* bytes) const;
-  void add_counts(const Request& request, kernels::SampleParams& params);
 
   int max_rows_;
   int64_t max_counts_, max_biases_;
@@ -43,7 +42,6 @@ class Sampler {
   Arrays host_{}, on_device_{};
   int n_rows_ = 0;
   int32_t n_counts_ = 0, n_biases_ = 0;
-  std::vector<int32_t> scratch_;  // sorted ids of one row; keeps its capacity
 };
 
 }  // namespace strata::engine

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <span>
+#include <string>
 #include <vector>
 
 #include "strata/engine/request.h"
@@ -28,18 +28,22 @@ struct StepResult {
 
 // Runs steps: submit lays out and queues, finish waits and commits. Written for several steps in
 // flight; one at a time until stages overlap.
+//
+// Of both, errors: whatever the device says. The step then never happened: none of its work is
+// queued any more, and its sessions are as they were before. kDeviceLost: that could not be had,
+// and nothing here is of use any more.
 class StepRunner {
  public:
   StepRunner(model::Instance& instance, Sampler& sampler)
       : instance_(instance), sampler_(sampler) {}
 
-  // Errors: whatever the device says; the step's sessions are then as they were before.
-  StepTicket submit(StepPlan&& plan);
-  // Errors: as submit.
+  StepTicket submit(StepPlan plan);
   StepResult finish(StepTicket&& ticket);
 
  private:
+  void queue(const StepPlan& parts);
   void withdraw(const StepPlan& parts);
+  void settle(const std::string& why);
 
   model::Instance& instance_;
   Sampler& sampler_;

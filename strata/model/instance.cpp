@@ -4,8 +4,10 @@
 #include <array>
 #include <utility>
 
+#include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/base/log.h"
 #include "strata/base/os/cpus.h"
 #include "strata/base/os/memory.h"
 #include "strata/base/os/topology.h"
@@ -39,12 +41,25 @@ Instance::Instance(const InstanceOptions& options)
                                                    .gate = ledger_.get(),
                                                    .backend = options.backend,
                                                    .seed = options.seed});
+  if (devices_.size() > 2) {  // the host is always there
+    throw Error(ErrorCode::kUnsupported,
+                format("--device {}: {} devices are named, and a model cannot be split over more "
+                       "than one yet",
+                       options.device, devices_.size() - 1));
+  }
   stream_ = devices_.back()->make_stream("compute");
   resolve(options);
   model_ = open_model(file_, resolved_, *devices_.back(), plan_);
 }
 
-Instance::~Instance() = default;
+// Queued work names memory of the model, which goes before the stream.
+Instance::~Instance() {
+  try {
+    stream_->drain({"instance", "the end"}, device::Deadline::within(std::chrono::minutes(1)));
+  } catch (const std::exception& e) {
+    log_warning(format("while {} was closed: {}", stream_->device().name(), e.what()));
+  }
+}
 
 void Instance::decide(std::string name, std::string value, std::string why) {
   decisions_.push_back({std::move(name), std::move(value), std::move(why)});
@@ -87,15 +102,15 @@ void Instance::resolve_context(const InstanceOptions& options, const ModelFacts&
 }
 
 void Instance::resolve(const InstanceOptions& options) {
-  const std::pair<const char*, int64_t> counts[] = {{"max-context", options.max_context},
-                                                    {"batch", options.slots},
-                                                    {"prefill", options.chunk},
-                                                    {"rows of logits", options.max_out},
-                                                    {"yarn-orig-ctx", options.yarn_context}};
+  const std::pair<const char*, int64_t> counts[] = {{"--max-context", options.max_context},
+                                                    {"--batch", options.slots},
+                                                    {"--prefill", options.chunk},
+                                                    {"--yarn-orig-ctx", options.yarn_context}};
   for (const auto& [name, value] : counts) {
     if (value >= 0) continue;
     throw Error(ErrorCode::kInvalidArgument, format("{} is {}, below 0", name, value));
   }
+  STRATA_CHECK(options.max_out >= 0);  // no option of a person's
   const ModelFacts facts = read_facts(file_);
   resolved_ = {.slots = std::max(options.slots, 1),
                .draft = options.draft,
@@ -137,7 +152,16 @@ void Instance::check_plan() const {
 
 void Instance::load(const std::function<void(Bytes, Bytes)>& progress) {
   check_plan();
-  model_->load(progress);
+  with_ledger([&] { model_->load(progress); });
+}
+
+void Instance::with_ledger(const std::function<void()>& allocate) const {
+  try {
+    allocate();
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::kResourceExhausted) throw;
+    throw Error(e.code(), format("{}\n{}", e.what(), ledger_->table()), e.where());
+  }
 }
 
 void Instance::wait(const char* what, std::chrono::milliseconds limit) {

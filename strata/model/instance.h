@@ -44,13 +44,16 @@ struct Decision {
 class Instance {
  public:
   // Errors: those of gguf::Model::open and open_model; kInvalidArgument for options that are
-  // nonsense; kResourceExhausted with the table if the plan does not fit into this machine.
+  // nonsense; kUnsupported for more than one device beside the host; kResourceExhausted with the
+  // table if the plan does not fit into this machine.
   explicit Instance(const InstanceOptions& options);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
   void load(const std::function<void(Bytes, Bytes)>& progress);
+  // Calls what allocates; a kResourceExhausted then says what was planned and what was refused.
+  void with_ledger(const std::function<void()>& allocate) const;
   // After load and whatever the caller adds to the plan: nothing is allocated from here on.
   void seal() { ledger_->seal(); }
 

@@ -118,7 +118,8 @@ int StatePools::take_slot() {
   free_slots_.pop_back();
   return slot;
 }
-void StatePools::give_slot(int slot) { free_slots_.push_back(slot); }
+// Within the capacity of allocate: nothing is allocated, so nothing throws.
+void StatePools::give_slot(int slot) noexcept { free_slots_.push_back(slot); }
 
 std::vector<int32_t> StatePools::take_pages(int n) {
   if (n > n_free_pages()) return {};
@@ -126,7 +127,7 @@ std::vector<int32_t> StatePools::take_pages(int n) {
   free_pages_.resize(free_pages_.size() - static_cast<size_t>(n));
   return pages;
 }
-void StatePools::give_pages(std::span<const int32_t> pages) {
+void StatePools::give_pages(std::span<const int32_t> pages) noexcept {
   free_pages_.insert(free_pages_.end(), pages.rbegin(), pages.rend());
 }
 
@@ -156,25 +157,33 @@ void StatePools::reset(device::Stream& stream, int slot) {
   }
 }
 
-SessionState::SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens)
-    : pools_(pools), max_tokens_(max_tokens) {
-  STRATA_CHECK(max_tokens > 0 && max_tokens <= pools.spec().max_context);
-  const int page = pools.spec().page_tokens;
-  const int n_pages = static_cast<int>((max_tokens + page - 1) / page);
+SlotLease::SlotLease(StatePools& pools, int n_pages) {
   if (pools.n_free_slots() == 0 || pools.n_free_pages() < n_pages) {
     throw Error(ErrorCode::kResourceExhausted,
-                format("a session of {} tokens needs a slot and {} pages; {} slots and {} pages "
-                       "are free",
-                       max_tokens, n_pages, pools.n_free_slots(), pools.n_free_pages()));
+                format("a slot and {} pages are needed; {} slots and {} pages are free", n_pages,
+                       pools.n_free_slots(), pools.n_free_pages()));
   }
+  pages_ = pools.take_pages(n_pages);  // can throw, so it is first
   slot_ = pools.take_slot();
-  pages_ = pools.take_pages(n_pages);
-  pools.reset(stream, slot_);
+  pools_ = &pools;
 }
 
-SessionState::~SessionState() {
-  pools_.give_pages(pages_);
-  pools_.give_slot(slot_);
+SlotLease::~SlotLease() {
+  if (pools_ == nullptr) return;
+  pools_->give_pages(pages_);
+  pools_->give_slot(slot_);
+}
+
+SessionState::SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens)
+    : pools_(pools), stream_(stream), max_tokens_(max_tokens) {
+  STRATA_CHECK(max_tokens > 0 && max_tokens <= pools.spec().max_context);
+  const int page = pools.spec().page_tokens;
+  try {
+    lease_ = SlotLease(pools, static_cast<int>((max_tokens + page - 1) / page));
+  } catch (Error& e) {
+    e.with(format("a session of {} tokens", max_tokens));
+    throw;
+  }
 }
 
 void SessionState::begin(std::span<const int32_t> ids) {
@@ -184,10 +193,11 @@ void SessionState::begin(std::span<const int32_t> ids) {
                 format("{} tokens do not fit into a session of {} that holds {}", ids.size(),
                        max_tokens_, ids_.size()));
   }
+  if (n_committed_ == 0) pools_.reset(stream_, slot());
   ids_.insert(ids_.end(), ids.begin(), ids.end());
 }
 
-void SessionState::commit(int n_kept) {
+void SessionState::commit(int n_kept) noexcept {
   STRATA_CHECK(n_kept >= 0 && n_kept <= n_pending());
   // Of a longer step there is no log to replay a part of.
   STRATA_CHECK(n_kept == 0 || n_kept == n_pending() || n_pending() <= pools_.spec().window);
@@ -203,9 +213,10 @@ Rope::Position SessionState::position(int64_t index) const {
 
 Checkpoint SessionState::checkpoint(device::Stream& stream) const {
   STRATA_CHECK(n_pending() == 0);
+  Checkpoint checkpoint{.ids = ids_};
+  if (ids_.empty()) return checkpoint;
   drain(stream);
-  Checkpoint checkpoint{.n_committed = n_committed(), .ids = ids_};
-  for (const View<float>& view : pools_.recurrent(slot_, side_)) {
+  for (const View<float>& view : pools_.recurrent(slot(), side_)) {
     checkpoint.recurrent.emplace_back(view.data(), view.data() + view.size());
   }
   return checkpoint;
@@ -213,25 +224,43 @@ Checkpoint SessionState::checkpoint(device::Stream& stream) const {
 
 void SessionState::restore(device::Stream& stream, const Checkpoint& checkpoint) {
   STRATA_CHECK(n_pending() == 0);
+  const int64_t n = static_cast<int64_t>(checkpoint.ids.size());
+  if (n > max_tokens_) {
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        format("a checkpoint of {} tokens does not fit into a session of {}", n, max_tokens_));
+  }
+  const std::vector<View<float>> views =
+      n == 0 ? std::vector<View<float>>{} : pools_.recurrent(slot(), side_);
+  const bool same = std::equal(views.begin(), views.end(), checkpoint.recurrent.begin(),
+                               checkpoint.recurrent.end(),
+                               [](const View<float>& view, const std::vector<float>& values) {
+                                 return static_cast<size_t>(view.size()) == values.size();
+                               });
+  if (!same) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("a checkpoint of {} arrays is not one of this model, which has {}",
+                       checkpoint.recurrent.size(), views.size()));
+  }
+  std::vector<int32_t> ids = checkpoint.ids;
   drain(stream);
-  const std::vector<View<float>> views = pools_.recurrent(slot_, side_);
-  STRATA_CHECK(views.size() == checkpoint.recurrent.size());
   for (size_t i = 0; i < views.size(); ++i) {
     std::copy(checkpoint.recurrent[i].begin(), checkpoint.recurrent[i].end(), views[i].data());
   }
-  ids_ = checkpoint.ids;
+  ids_ = std::move(ids);
   n_committed_ = ids_.size();
 }
 
 uint64_t SessionState::hash(device::Stream& stream) const {
   STRATA_CHECK(n_pending() == 0);
-  drain(stream);
   uint64_t hash = 0xCBF29CE484222325ull;
+  if (ids_.empty()) return hash;  // the state is zero, or will be
+  drain(stream);
   add_to_hash(hash, reinterpret_cast<const std::byte*>(ids_.data()), ids_.size() * sizeof(int32_t));
   const int64_t n = n_committed();
   const auto add_tail = [&](const kernels::Tail& tail, int64_t rows) {
     if (!tail.state) return;
-    const float* end = tail.side(slot_, side_) + tail.depth() * tail.width();
+    const float* end = tail.side(slot(), side_) + tail.depth() * tail.width();
     const int64_t values = std::min(rows, tail.depth()) * tail.width();
     add_to_hash(hash, reinterpret_cast<const std::byte*>(end - values),
                 static_cast<size_t>(values) * sizeof(float));
@@ -240,7 +269,7 @@ uint64_t SessionState::hash(device::Stream& stream) const {
     const LayerState& layer = pools_.layer(l);
     if (layer.delta.s) {
       add_to_hash(
-          hash, reinterpret_cast<const std::byte*>(layer.delta.side(slot_, side_)),
+          hash, reinterpret_cast<const std::byte*>(layer.delta.side(slot(), side_)),
           static_cast<size_t>(layer.delta.s.extent(2) * layer.delta.s.extent(3)) * sizeof(float));
     }
     add_tail(layer.conv, layer.conv.state ? layer.conv.depth() : 0);
@@ -251,7 +280,7 @@ uint64_t SessionState::hash(device::Stream& stream) const {
     add_tail(layer.raw_keys, kv.ratio > 0 ? n % kv.ratio : 0);
     const int64_t size = kernels::bytes_of(kv.type);
     const auto page = [&](int64_t index) {
-      return static_cast<int64_t>(pages_[static_cast<size_t>(index / kv.page_tokens)]);
+      return static_cast<int64_t>(pages()[static_cast<size_t>(index / kv.page_tokens)]);
     };
     for (int64_t i = 0; i < n; ++i) {
       for (int h = 0; h < kv.kv_heads; ++h) {

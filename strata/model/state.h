@@ -4,6 +4,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "strata/device/device.h"
@@ -59,13 +60,13 @@ class StatePools {
   const LayerState& layer(int l) const { return layers_[static_cast<size_t>(l)]; }
   int n_layers() const { return static_cast<int>(layers_.size()); }
 
-  // -1 if none is free.
+  // For SlotLease. -1 if none is free.
   int take_slot();
-  void give_slot(int slot);
+  void give_slot(int slot) noexcept;
   int n_free_slots() const { return static_cast<int>(free_slots_.size()); }
   // Empty if there are not that many.
   std::vector<int32_t> take_pages(int n);
-  void give_pages(std::span<const int32_t> pages);
+  void give_pages(std::span<const int32_t> pages) noexcept;
   int n_free_pages() const { return static_cast<int>(free_pages_.size()); }
 
   // Zeroes both copies of a slot's recurrent state.
@@ -87,12 +88,39 @@ class StatePools {
   std::vector<int32_t> free_pages_;
 };
 
+// A slot and pages that somebody has; they go back when it goes.
+class SlotLease {
+ public:
+  SlotLease() = default;
+  // Errors: kResourceExhausted; nothing is taken then.
+  SlotLease(StatePools& pools, int n_pages);
+  SlotLease(SlotLease&& other) noexcept { swap(other); }
+  SlotLease& operator=(SlotLease&& other) noexcept {
+    SlotLease(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~SlotLease();
+
+  int slot() const { return slot_; }
+  std::span<const int32_t> pages() const { return pages_; }
+
+ private:
+  void swap(SlotLease& other) noexcept {
+    std::swap(pools_, other.pools_);
+    std::swap(slot_, other.slot_);
+    std::swap(pages_, other.pages_);
+  }
+
+  StatePools* pools_ = nullptr;
+  int slot_ = -1;
+  std::vector<int32_t> pages_;
+};
+
 // A copy of a session's recurrent state as of one token. The cells stay in the session's pages: it
 // can be restored while they have not been overwritten.
 struct Checkpoint {
-  int64_t n_committed = 0;
   std::vector<int32_t> ids;
-  std::vector<std::vector<float>> recurrent;
+  std::vector<std::vector<float>> recurrent;  // empty without ids: all zero
 };
 
 // All state of one session: a handle on a slot and its pages, and the tokens they stand for.
@@ -100,17 +128,15 @@ struct Checkpoint {
 // else changes it. One engine thread.
 class SessionState {
  public:
-  // Takes a slot and pages for max_tokens, at most StateSpec::max_context; the slot's state is
-  // zeroed on the stream.
-  // Errors: kResourceExhausted.
+  // Takes a slot and pages for max_tokens, at most StateSpec::max_context. The stream is the one
+  // that computes the session's steps. Errors: kResourceExhausted.
   SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens);
-  ~SessionState();
   SessionState(const SessionState&) = delete;
   SessionState& operator=(const SessionState&) = delete;
 
-  int slot() const { return slot_; }
+  int slot() const { return lease_.slot(); }
   int side() const { return side_; }
-  std::span<const int32_t> pages() const { return pages_; }
+  std::span<const int32_t> pages() const { return lease_.pages(); }
   int64_t max_tokens() const { return max_tokens_; }
 
   // Committed tokens, and all of them with the pending ones.
@@ -118,28 +144,31 @@ class SessionState {
   std::span<const int32_t> ids() const { return ids_; }
   int n_pending() const { return static_cast<int>(ids_.size() - n_committed_); }
 
-  // Before a forward: these tokens are computed. Errors: kInvalidArgument beyond max_tokens.
+  // Before a forward: these tokens are computed. While nothing is committed, the state is zeroed on
+  // the stream first, by each step that tries: a failed one may have lost the zeroing, too.
+  // Errors: kInvalidArgument beyond max_tokens; those of Stream::run. Nothing is pending then.
   void begin(std::span<const int32_t> ids);
   // After it: the first n_kept pending tokens count. The caller has replayed the recurrent state
   // where 0 < n_kept < n_pending(), which only a step within StateSpec::window allows. 0: the step
   // never happened.
-  void commit(int n_kept);
+  void commit(int n_kept) noexcept;
 
   // Text positions; images will shift them.
   Rope::Position position(int64_t index) const;
 
   // Waits for the stream. Only while nothing is pending.
   Checkpoint checkpoint(device::Stream& stream) const;
+  // Errors: kInvalidArgument for a checkpoint of more tokens than max_tokens or of another model.
   void restore(device::Stream& stream, const Checkpoint& checkpoint);
   // Of the committed state: equal after any history that gave the same tokens.
   uint64_t hash(device::Stream& stream) const;
 
  private:
   StatePools& pools_;
-  int slot_ = -1;
-  int side_ = 0;
+  device::Stream& stream_;
   int64_t max_tokens_ = 0;
-  std::vector<int32_t> pages_;
+  SlotLease lease_;
+  int side_ = 0;
   std::vector<int32_t> ids_;
   size_t n_committed_ = 0;
 };

@@ -13,7 +13,7 @@ namespace strata::server {
 
 inline constexpr size_t kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 1024;
-inline constexpr size_t kMaxLogitBias = 4096;
+inline constexpr size_t kMaxLogitBias = wire::kMaxLogitBiases;
 
 // The fields that all endpoints which write text share, with one meaning everywhere.
 struct GenerationFields {

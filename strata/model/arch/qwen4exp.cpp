@@ -584,11 +584,11 @@ void require_sizes(const ModelOptions& options) {
     throw Error(ErrorCode::kInvalidArgument,
                 format("{} is {}, not between 1 and {}", name, value, max));
   };
-  require("the rows of a step", options.chunk, kMaxRows);
+  require("--prefill", options.chunk, kMaxRows);
   require("the rows of logits", options.max_out, kMaxRows);
   require("the window", options.window, kMaxRows);
-  require("the number of slots", options.slots, kMaxSlots);
-  require("the context", options.max_context, kMaxTokens / options.slots);
+  require("--batch", options.slots, kMaxSlots);
+  require("--max-context", options.max_context, kMaxTokens / options.slots);
 }
 
 void apply_options(const ModelOptions& options, Qwen4ExpConfig& c) {

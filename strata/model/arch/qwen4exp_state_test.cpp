@@ -6,6 +6,7 @@
 #include <random>
 
 #include "strata/base/format.h"
+#include "strata/device/sim/sim_faults.h"
 #include "strata/model/test_model.h"
 
 // A step is a transaction: what is not kept never happened, wherever the cut falls.
@@ -179,7 +180,7 @@ TEST_P(State, ACheckpointBringsBackItsToken) {
     const auto session = m_.session();
     m_.run(*session, part(0, n), 7);
     const Checkpoint checkpoint = session->checkpoint(m_.stream());
-    EXPECT_EQ(checkpoint.n_committed, static_cast<int64_t>(n));
+    EXPECT_EQ(checkpoint.ids.size(), n);
     for (size_t more : {1, 9}) {
       // Other tokens, an odd and an even number of steps: the sides differ.
       m_.run(*session, guess(n, more, 0), more == 1 ? 1 : 5);
@@ -228,6 +229,70 @@ TEST_P(State, SlotsAndPagesRunOutAndComeBack) {
   }
   EXPECT_EQ(pools.n_free_slots(), 3);
   EXPECT_EQ(pools.n_free_pages(), pages);
+}
+
+TEST(SessionFailures, TheSlotOfASessionThatCannotBeginComesBack) {
+  Loaded m("tiny", {.slots = 2, .devices = "sim:1GiB"});
+  StatePools& pools = m.model().states();
+  const int pages = pools.n_free_pages();
+  device::faults_of(m.stream().device()).add({.point = device::FaultPoint::kLaunch, .times = 3});
+  for (int i = 0; i < 3; ++i) {
+    const auto try_it = [&] {
+      const auto session = m.session();
+      session->begin(std::vector<int32_t>{1, 2});
+    };
+    EXPECT_THROW(try_it(), Error);
+    EXPECT_EQ(pools.n_free_slots(), 2);
+    EXPECT_EQ(pools.n_free_pages(), pages);
+  }
+}
+
+// Whatever of the first step fails, the zeroing of a slot that was used before included.
+TEST(SessionFailures, AFailedFirstStepIsRunAgain) {
+  Loaded m("tiny", {.slots = 1, .devices = "sim:1GiB"});
+  const std::vector<int32_t> ids = {7, 19, 301};
+  const std::vector<float> wanted = m.step(*m.session(), ids);
+  const auto use_the_slot = [&] { m.step(*m.session(), std::vector<int32_t>{90, 91, 92, 93}); };
+  device::SimFaults& faults = device::faults_of(m.stream().device());
+  for (uint64_t nth = 1; nth <= 40; nth += 3) {
+    use_the_slot();
+    use_the_slot();
+    const auto session = m.session();
+    faults.add({.point = device::FaultPoint::kRun, .nth = nth});
+    EXPECT_THROW(m.step(*session, ids), Error) << nth;
+    faults.clear();
+    session->commit(0);
+    EXPECT_EQ(m.step(*session, ids), wanted) << nth;
+  }
+}
+
+TEST(SessionFailures, ACheckpointThatDoesNotFitIsRefused) {
+  Loaded m("tiny", {.slots = 2});
+  const auto session = m.session();
+  m.step(*session, std::vector<int32_t>{1, 2, 3});
+  const Checkpoint good = session->checkpoint(m.stream());
+  SessionState small(m.model().states(), m.stream(), 2);
+  Checkpoint fewer = good, shorter = good, none = good;
+  fewer.recurrent.pop_back();
+  shorter.recurrent.back().pop_back();
+  none.recurrent.clear();
+  const auto refused = [&](SessionState& into, const Checkpoint& checkpoint) {
+    try {
+      into.restore(m.stream(), checkpoint);
+      ADD_FAILURE() << "restored";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument) << e.what();
+    }
+  };
+  refused(small, good);
+  for (const Checkpoint* each : {&fewer, &shorter, &none}) refused(*session, *each);
+  EXPECT_EQ(session->n_committed(), 3);
+  // Nothing computed yet is a state, too.
+  const Checkpoint empty = small.checkpoint(m.stream());
+  const uint64_t fresh = m.hash(small);
+  m.step(small, std::vector<int32_t>{5, 6});
+  small.restore(m.stream(), empty);
+  EXPECT_EQ(m.hash(small), fresh);
 }
 
 TEST(StateDeath, MoreThanTheWindowIsKeptWholeOrNotAtAll) {

@@ -21,7 +21,7 @@ def ints(values):
 
 
 def frame(kind, payload, engine=1, request=7):
-    return struct.pack("<IHHIQ", len(payload), 1, kind, engine, request) + payload
+    return struct.pack("<IHHIQ", len(payload), 2, kind, engine, request) + payload
 
 
 def write(folder, name, data):
@@ -41,9 +41,10 @@ def wire_seeds():
         "tokens": frame(65, ints([5]) + text("a")),
         "finished": frame(66, b"\x00" + struct.pack("<iii", 3, 1, 0) + struct.pack("<ddd", 1, 2, 3)),
         "failed": frame(67, b"\x06" + text("why") + b"\x01"),
-        "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096) + struct.pack("<II", 0, 0), request=0),
-        "pulse": frame(69, text("ready") + struct.pack("<I", 0) + struct.pack("<iiii", 0, 0, 0, 0)
-                       + struct.pack("<I", 1) + text("steps") + struct.pack("<Q", 9), request=0),
+        "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096), request=0),
+        "pulse": frame(69, text("ready") + struct.pack("<iiii", 0, 0, 0, 0)
+                       + struct.pack("<6Q", 1 << 30, 1 << 20, 8, 7, 9, 0), request=0),
+        "leaving": frame(70, b"\x05" + text("why"), request=0),
     }
     for name, data in messages.items():
         write("wire", name, b"\xff" + data)

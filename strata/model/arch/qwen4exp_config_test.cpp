@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -95,6 +96,13 @@ TEST(Qwen4ExpConfig, AnotherArchitectureIsRefusedByName) {
   expect_refused({.set_keys = {{"general.architecture", gguf::Value(std::string_view("llama"))}}},
                  ErrorCode::kUnsupported, {"llama", "qwen4exp"});
   expect_refused({.drop_keys = {"general.architecture"}}, ErrorCode::kUnsupported, {"not given"});
+  // A name without end, or with control characters, does not fill or steer the terminal.
+  const std::string endless = "\x1b[31m" + std::string(100'000, 'x');
+  const Refusal r =
+      refusal({.set_keys = {{"general.architecture", gguf::Value(std::string_view(endless))}}});
+  EXPECT_EQ(r.code, ErrorCode::kUnsupported);
+  EXPECT_THAT(r.text, HasSubstr("architecture \\x1b[31mxxx"));
+  EXPECT_LT(r.text.size(), 1000U);
 }
 
 TEST(Qwen4ExpConfig, EveryRequiredKeyIsMissedByName) {
@@ -122,6 +130,8 @@ TEST(Qwen4ExpConfig, EveryRequiredKeyIsMissedByName) {
                            "attention.indexer.head_count",
                            "attention.indexer.key_length",
                            "attention.indexer.top_k",
+                           "attention.compress_ratios",
+                           "ple.layers",
                            "ple.ngram_size",
                            "ple.heads_per_ngram",
                            "ple.conv_kernel",
@@ -151,9 +161,16 @@ TEST(Qwen4ExpConfig, NumbersThatDoNotFitAreRefusedByKey) {
       {"attention.layer_norm_rms_epsilon", 0.0f},
       {"attention.layer_norm_rms_epsilon", -1.0f},
       {"attention.layer_norm_rms_epsilon", std::numeric_limits<float>::quiet_NaN()},
+      {"attention.layer_norm_rms_epsilon", std::numeric_limits<float>::infinity()},
+      {"attention.layer_norm_rms_epsilon", 1e38f},
       {"rope.dimension_count", uint32_t{7}},
       {"rope.dimension_count", uint32_t{64}},  // above the key length
       {"rope.freq_base", 0.5f},
+      {"rope.freq_base", std::numeric_limits<float>::infinity()},
+      {"rope.freq_base", 1e38f},
+      {"context_length", uint32_t{2147483647}},
+      {"ple.eos_token_id", uint32_t{512}},  // of 512
+      {"ple.eos_token_id", uint32_t{2147483647}},
       {"expert_count", none},
       {"expert_used_count", uint32_t{17}},  // of 16
       {"expert_used_count", none},
@@ -185,15 +202,25 @@ TEST(Qwen4ExpConfig, ArraysThatDoNotFitAreRefusedByKey) {
     std::vector<int32_t> values;
   };
   const std::vector<Case> cases = {
-      {"attention.compress_ratios", {0, 0, 4}},        // too few
+      {"attention.compress_ratios", {}},
+      {"attention.compress_ratios", {0, 0, 4}},  // too few
+      {"attention.compress_ratios", {0, 0, 0, 4, 4, 0, 0, 0, 4, 4}},
       {"attention.compress_ratios", {0, 0, 0, 3, 4}},  // no power of two
+      {"attention.compress_ratios", {2147483647, 0, 0, 4, 4}},
+      {"attention.compress_ratios", {0, 0, 0, 0, 4}},  // none where an indexer is
       {"attention.compress_ratios", {0, 0, 0, 128, 4}},
       {"rope.dimension_sections", {2, 1}},
       {"rope.dimension_sections", {2, 1, 9, 0}},
+      {"ple.layers", {}},  // although the tensors are there
+      {"ple.layers", {2}},
       {"ple.layers", {7}},
       {"ple.layers", {-1}},
       {"ple.layer_multipliers", {3, 5}},
+      {"ple.layer_multipliers", {0, 0, 0}},
+      {"ple.layer_multipliers", {3, 5, 6}},
       {"ple.head_offsets", {0, 1, 2}},
+      {"ple.head_offsets", {0, 0, 0, 0, 0, 0, 0, 0}},
+      {"ple.head_offsets", {0, 257, 520, 789, 1060, 1337, 1618, 2000}},
       {"ple.head_vocab_sizes", {1, 1, 1, 1, 1, 1, 1, 0}},
   };
   for (const Case& c : cases) {
@@ -206,9 +233,15 @@ TEST(Qwen4ExpConfig, ArraysThatDoNotFitAreRefusedByKey) {
   const gguf::Model early =
       rewritten(tiny(), {.set_keys = {{key("attention.compress_ratios"), array(zeros)}}});
   EXPECT_EQ(read_qwen4exp_config(early).ratio, (std::vector<int>{0, 0, 0, 4, 4}));
+  const std::array<uint8_t, 3> short_list = {1, 1, 1};
+  const gguf::Value bools(gguf::Array{.element = gguf::ValueType::kBool,
+                                      .size = short_list.size(),
+                                      .raw = std::as_bytes(std::span(short_list))});
+  expect_refused({.set_keys = {{key("attention.recurrent_layers"), bools}}},
+                 ErrorCode::kCorruptFile, {key("attention.recurrent_layers"), "3 elements"});
   // A head that would read beyond the table.
-  const std::vector<int32_t> far = {0, 257, 520, 789, 1060, 1337, 1618, 2000};
-  expect_refused({.set_keys = {{key("ple.head_offsets"), array(far)}}}, ErrorCode::kCorruptFile,
+  const std::vector<int32_t> far = {257, 263, 269, 271, 277, 281, 283, 2000};
+  expect_refused({.set_keys = {{key("ple.head_vocab_sizes"), array(far)}}}, ErrorCode::kCorruptFile,
                  {"per_layer_token_embd", "head 7"});
   // More n-gram layers than one.
   const std::vector<int32_t> two = {0, 1};

@@ -5,6 +5,7 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/gguf/escape.h"
 #include "strata/model/arch/qwen4exp.h"
 
 namespace strata::model {
@@ -25,7 +26,7 @@ const ArchitectureEntry& find_architecture(const gguf::Model& file) {
   }
   throw Error(ErrorCode::kUnsupported,
               format("{}: architecture {} (known: {})", file.metadata().file(),
-                     name.value_or("not given"), known));
+                     gguf::escaped(name.value_or("not given")), known));
 }
 
 }  // namespace strata::model

@@ -94,15 +94,16 @@ Parsed add_options(CLI::App& app, const CommandSpec& spec) {
 void check_leftovers(const CLI::App& app, const CommandSpec& spec) {
   for (const std::string& word : app.remaining()) {
     if (word.size() > 1 && word[0] == '-' && word != "--") {
-      const std::string name =
-          word.substr(word.find_first_not_of('-'),
-                      word.find('=') - std::min(word.find('='), word.find_first_not_of('-')));
       if (word[1] != '-') {
         throw Error(
             ErrorCode::kInvalidArgument,
             format("there is no option {}; `strata {} --help` lists them", word, spec.name));
       }
-      throw Error(ErrorCode::kInvalidArgument, unknown_option(name, spec.command));
+      const std::string typed = word.substr(0, word.find('='));
+      // "--x" is what unknown_option() writes for x.
+      throw Error(ErrorCode::kInvalidArgument,
+                  unknown_option(typed.find_first_not_of('-') == 2 ? typed.substr(2) : typed,
+                                 spec.command));
     }
     throw Error(
         ErrorCode::kInvalidArgument,
@@ -172,6 +173,11 @@ Invocation parse_arguments(const std::vector<std::string>& arguments, const Envi
     return result;
   } catch (const CLI::ParseError& e) {
     throw Error(ErrorCode::kInvalidArgument, e.what());
+  }
+  // What begins with more dashes than an option has passes for a name of a file.
+  if (parsed.model->count() > 0 && parsed.model->results().back().starts_with("---")) {
+    throw Error(ErrorCode::kInvalidArgument,
+                unknown_option(parsed.model->results().back(), spec->command));
   }
   check_leftovers(app, *spec);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <functional>
 #include <optional>
 #include <set>
@@ -34,5 +35,9 @@ void read_config(const std::string& path, Invocation& to);
 
 // A whole file of at most 64 MiB; `what` names it in errors: kNotFound, kIo, kInvalidArgument.
 std::string read_text_file(const std::string& path, std::string_view what);
+// The same of what is open already, such as stdin.
+std::string read_text_stream(std::FILE* stream, std::string_view what);
+// Errors: kInvalidArgument naming `what` and the place, for text that is no UTF-8.
+void check_utf8(std::string_view text, std::string_view what);
 
 }  // namespace strata::cli

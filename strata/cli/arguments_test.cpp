@@ -75,6 +75,9 @@ TEST(Arguments, WhatCannotBeMeantIsRefusedWithAHint) {
   EXPECT_THAT(complaint({"run", "--max-contxt", "5"}), HasSubstr("did you mean --max-context?"));
   EXPECT_THAT(complaint({"run", "--spec", "4"}), HasSubstr("not in this version"));
   EXPECT_THAT(complaint({"run", "-x"}), HasSubstr("no option -x"));
+  EXPECT_THAT(complaint({"run", "----temp", "1"}),
+              HasSubstr("no option ----temp, did you mean --temp?"));
+  EXPECT_THAT(complaint({"run", "--tmep=1"}), HasSubstr("no option --tmep, did you mean --temp?"));
   EXPECT_THAT(complaint({"run", "a.gguf", "b.gguf"}), HasSubstr("b.gguf"));
   EXPECT_THAT(complaint({"run", "--temp"}), HasSubstr("--temp"));
   EXPECT_THAT(complaint({"inspect"}), HasSubstr("needs a file"));
@@ -136,6 +139,72 @@ TEST_F(ConfigTest, UnknownKeysAndWrongValuesAreRefusedByName) {
   EXPECT_THAT(complaint(""), HasSubstr("config.json"));
   EXPECT_THROW(parse({"serve", "--config", "/nowhere/c.json"}), Error);
   EXPECT_THROW(parse({"serve", "--config", folder_.path()}), Error);
+}
+
+TEST_F(ConfigTest, KeysThatAreGivenTwiceAreRefused) {
+  EXPECT_THAT(complaint(R"({"port": 1, "host": "::1", "port": 2})"),
+              HasSubstr("\"port\" is given twice"));
+  EXPECT_THAT(complaint(R"({"port": 1, "p\u006frt": 1})"), HasSubstr("\"port\" is given twice"));
+  EXPECT_THAT(complaint(R"({"allowed-host": [{"a": 1, "a": 2}]})"), HasSubstr("\"a\""));
+  EXPECT_EQ(complaint(R"({"port": 1, "host": "::1"})"), "");
+}
+
+TEST_F(ConfigTest, WhatIsWrongIsToldInOurWords) {
+  const std::string broken = complaint(R"({"port": 1,})");
+  EXPECT_THAT(broken, HasSubstr("not valid JSON"));
+  EXPECT_THAT(broken, HasSubstr("line 1, column 12"));
+  EXPECT_EQ(broken.find("json.exception"), std::string::npos) << broken;
+  EXPECT_THAT(complaint(R"({"--port": 1})"), HasSubstr("without dashes"));
+}
+
+TEST_F(ConfigTest, TextOfAStreamIsReadToItsEndOrRefused) {
+  const auto refusal = [](const char* path) {
+    std::FILE* in = std::fopen(path, "rb");
+    EXPECT_NE(in, nullptr) << path;
+    try {
+      read_text_stream(in, "the prompt");
+    } catch (const Error& e) {
+      std::fclose(in);
+      return std::pair(exit_code(e.code()), std::string(e.what()));
+    }
+    std::fclose(in);
+    return std::pair(0, std::string());
+  };
+  const std::string text = "one\ntwo\xC3\xA4" + std::string(200'000, 'x');
+  const std::string path = write(text);
+  std::FILE* in = std::fopen(path.c_str(), "rb");
+  EXPECT_EQ(read_text_stream(in, "the prompt"), text);
+  std::fclose(in);
+  // A folder opens, but cannot be read.
+  EXPECT_THAT(refusal(folder_.path().c_str()), ::testing::Pair(74, HasSubstr("the prompt: ")));
+  EXPECT_THAT(refusal("/dev/zero"), ::testing::Pair(64, HasSubstr("64 MiB")));
+  EXPECT_THAT(refusal("/dev/null"), ::testing::Pair(0, ""));
+}
+
+TEST(Arguments, TextThatIsNoUtf8IsRefused) {
+  EXPECT_NO_THROW(check_utf8("h\xC3\xA4 \xF0\x9F\x8E\xB9", "the prompt"));
+  EXPECT_NO_THROW(check_utf8("", "the prompt"));
+  for (const char* bad : {"ab\xFF\xFE", "ab\xC3", "ab\xED\xA0\x80"}) {
+    try {
+      check_utf8(bad, "the prompt");
+      ADD_FAILURE() << bad;
+    } catch (const Error& e) {
+      EXPECT_EQ(exit_code(e.code()), 64);
+      EXPECT_THAT(e.what(), HasSubstr("the prompt is no UTF-8"));
+      EXPECT_THAT(e.what(), HasSubstr(" at 2"));
+    }
+  }
+}
+
+TEST(Arguments, KeysThatNoClientCanSendAreRefused) {
+  for (const char* bad : {"", "a\nb", "a\rb", "a\x7f", " a", "a "}) {
+    const std::string text = complaint({"serve", "--api-key", bad});
+    EXPECT_THAT(text, HasSubstr("--api-key")) << bad;
+    EXPECT_EQ(text.find("a\n"), std::string::npos);
+  }
+  const auto env = [](const char*) -> std::optional<std::string> { return "secret\n"; };
+  EXPECT_THROW(parse_arguments({"serve"}, env), Error);
+  EXPECT_EQ(complaint({"serve", "--api-key", "a b"}), "");
 }
 
 TEST_F(ConfigTest, KeysOfOtherCommandsAreNamed) {

@@ -10,6 +10,8 @@
 #include "strata/base/error.h"
 #include "strata/cli/commands.h"
 #include "strata/cli/effects.h"
+#include "strata/gguf/escape.h"
+#include "strata/io/mapping_fault.h"
 
 namespace strata::cli {
 namespace {
@@ -37,21 +39,30 @@ int dispatch(const Invocation& invocation) {
   return 64;
 }
 
+void check_output() {
+  std::cout.flush();
+  if (!std::cout) throw Error(ErrorCode::kIo, "the output could not be written");
+}
+
 int run_program(const std::vector<std::string>& arguments) {
   const Invocation invocation = parse_arguments(arguments, [](const char* name) {
     const char* value = std::getenv(name);
     return value == nullptr ? std::optional<std::string>() : std::string(value);
   });
   if (!invocation.reply.empty()) {
-    std::cout << invocation.reply << std::flush;
+    std::cout << invocation.reply;
+    check_output();
     return arguments.empty() ? exit_code(ErrorCode::kInvalidArgument) : 0;
   }
   for (const std::string& text : invocation.warnings) warn(text);
   for (const std::string& text : without_effect(invocation)) warn(text);
   apply_process_settings(invocation);
+  // The front of a server tells what became of its engine; here nobody else would.
+  if (invocation.command != kServe && invocation.command != kEngine) {
+    io::exit_on_mapping_fault(exit_code(ErrorCode::kIo));
+  }
   const int code = dispatch(invocation);
-  std::cout.flush();
-  if (!std::cout) throw Error(ErrorCode::kIo, "the output could not be written");
+  check_output();
   return code;
 }
 
@@ -61,7 +72,8 @@ int run_program(const std::vector<std::string>& arguments) {
 int main(int argc, char** argv) {
   const auto fail = [](const char* text, int code) {
     std::cout.flush();
-    std::fprintf(stderr, "strata: %s\n", text);
+    // Names of files and words of the command line are part of it.
+    std::fprintf(stderr, "strata: %s\n", strata::gguf::printable(text).c_str());
     return code;
   };
   try {

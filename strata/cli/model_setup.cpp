@@ -9,6 +9,7 @@
 #include "strata/base/log.h"
 #include "strata/base/os/terminal.h"
 #include "strata/cli/commands.h"
+#include "strata/gguf/escape.h"
 
 namespace strata::cli {
 namespace {
@@ -36,7 +37,7 @@ void apply_process_settings(const Invocation& invocation) {
 }
 
 void warn(std::string_view text) {
-  std::fprintf(stderr, "strata: warning: %.*s\n", static_cast<int>(text.size()), text.data());
+  std::fprintf(stderr, "strata: warning: %s\n", gguf::printable(text).c_str());
 }
 
 std::string find_model(const Settings& settings) {
@@ -76,9 +77,12 @@ void report_choices(model::Instance& instance, const Settings& settings) {
   for (const model::Decision& d : instance.decisions()) {
     line += format("{}{} {} ({})", line.empty() ? "" : ", ", d.name, d.value, d.why);
   }
-  log_info(format("{} on {}, processor {}: {}", model_name(instance.file().shards().front().path),
-                  settings.device, cpu_features().text(), line));
+  log_info(format("{} on {}, processor {}: {}",
+                  gguf::escaped(model_name(instance.file().shards().front().path)), settings.device,
+                  cpu_features().text(), line));
   for (const std::string& text : instance.warnings()) log_warning(text);
+  const std::string doubt = text::vocab_warning(text::read_vocab(instance.file().metadata()));
+  if (!doubt.empty()) log_warning(doubt);
   const std::string table = instance.plan().table();
   if (settings.show_plan) {
     std::fprintf(stderr, "%s", table.c_str());

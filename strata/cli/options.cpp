@@ -85,7 +85,7 @@ const OptionSpec kTable[] = {
     {"repeat-window", "N", &Settings::repeat_window, kSampling, "Answer",
      "last tokens that --repetition-penalty looks at; -1: all, 0: off", -1, kMaxCount},
     {"repetition-penalty", "X", &Settings::repetition_penalty, kSampling, "Answer",
-     "divides the logits of tokens that were used; 1: off", 0.01, 100},
+     "divides the logits of tokens that were used; 1: off", 1e-38, 3.4e38},
     {"seed", "N", &Settings::seed, kSampling | kBench, "Answer",
      "the same seed gives the same answer; of bench: of its prompt", 0, kAny, "", "", "random"},
     {"temp", "T", &Settings::temp, kSampling, "Answer",
@@ -207,6 +207,9 @@ T parse_number(const OptionSpec& option, std::string_view text) {
   }
   if (error == std::errc::result_out_of_range || !std::isfinite(static_cast<double>(value)) ||
       static_cast<double>(value) < option.min || static_cast<double>(value) > option.max) {
+    if constexpr (std::is_unsigned_v<T>) {
+      refuse(option, text, format("not between 0 and {}", std::numeric_limits<T>::max()));
+    }
     const bool bounded = option.max < kAny;
     refuse(option, text,
            bounded
@@ -231,6 +234,10 @@ bool is_choice(const OptionSpec& option) {
   return option.value.find('|') != std::string_view::npos &&
          std::none_of(option.value.begin(), option.value.end(),
                       [](char c) { return (c >= 'A' && c <= 'Z') || c == '['; });
+}
+
+bool is_control(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || static_cast<unsigned char>(c) == 0x7F;
 }
 
 bool takes_auto(const OptionSpec& option) { return option.value.starts_with("auto|"); }
@@ -265,8 +272,8 @@ struct Assign {
   void operator()(int64_t Settings::*to) const {
     settings.*to = takes_auto(option) && text == "auto" ? 0 : parse_number<int64_t>(option, text);
   }
-  void operator()(std::optional<int64_t> Settings::*to) const {
-    settings.*to = parse_number<int64_t>(option, text);
+  void operator()(std::optional<uint64_t> Settings::*to) const {
+    settings.*to = parse_number<uint64_t>(option, text);
   }
   void operator()(double Settings::*to) const { settings.*to = parse_number<double>(option, text); }
   void operator()(bool Settings::*to) const {
@@ -274,6 +281,15 @@ struct Assign {
     settings.*to = text == "true";
   }
   void operator()(std::vector<std::string> Settings::*to) const {
+    // They all are compared with headers of HTTP, which hold no such character. The text is not
+    // shown: it may be a key.
+    if (text.empty() || std::any_of(text.begin(), text.end(), is_control) || text.front() == ' ' ||
+        text.back() == ' ') {
+      throw Error(ErrorCode::kInvalidArgument,
+                  format("--{}: the text is empty, has a blank at an end, or a line end or another "
+                         "control character in it: no client could send it",
+                         option.name));
+    }
     (settings.*to).emplace_back(text);
   }
 };
@@ -287,8 +303,8 @@ struct ToText {
     const int64_t value = settings.*from;
     return value == 0 && takes_auto(option) ? "auto" : format("{}", value);
   }
-  std::string operator()(std::optional<int64_t> Settings::*from) const {
-    const std::optional<int64_t>& value = settings.*from;
+  std::string operator()(std::optional<uint64_t> Settings::*from) const {
+    const std::optional<uint64_t>& value = settings.*from;
     return value ? format("{}", *value) : std::string();
   }
   std::string operator()(double Settings::*from) const { return number_text(settings.*from); }
@@ -364,15 +380,18 @@ std::string nearest(std::string_view word, std::span<const std::string_view> wor
 }
 
 std::string unknown_option(std::string_view name, Command command) {
-  if (std::find(std::begin(kLater), std::end(kLater), name) != std::end(kLater)) {
-    return format("--{} is not in this version yet", name);
+  const std::string_view bare = name.substr(std::min(name.find_first_not_of('-'), name.size()));
+  if (std::find(std::begin(kLater), std::end(kLater), bare) != std::end(kLater)) {
+    return format("--{} is not in this version yet", bare);
   }
   std::vector<std::string_view> names;
   for (const OptionSpec& option : kTable) {
     if ((option.commands & command) != 0 && option.group != "Hidden") names.push_back(option.name);
   }
-  const std::string near = nearest(name, names);
-  return format("there is no option --{}{}; `strata {} --help` lists them", name,
+  const std::string near = nearest(bare, names);
+  // As it was typed, if that was with other dashes than two.
+  return format("there is no option {}{}{}; `strata {} --help` lists them",
+                bare.size() < name.size() ? "" : "--", name,
                 near.empty() ? std::string() : format(", did you mean --{}?", near),
                 spec_of(command).name);
 }

@@ -26,7 +26,7 @@ const CommandSpec& spec_of(Command command);
 // Where the value of an option goes; its type is the option's.
 using Place =
     std::variant<std::string Settings::*, int64_t Settings::*, double Settings::*, bool Settings::*,
-                 std::optional<int64_t> Settings::*, std::vector<std::string> Settings::*>;
+                 std::optional<uint64_t> Settings::*, std::vector<std::string> Settings::*>;
 
 // One option: what the command line, the config file, --help and docs/options.md know of it.
 struct OptionSpec {

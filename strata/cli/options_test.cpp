@@ -92,7 +92,18 @@ TEST(Options, NumbersAreReadToTheirEnd) {
   EXPECT_NE(complaint("temp", "nan"), "");
   EXPECT_NE(complaint("seed", "-1"), "");
   assign(option("seed"), "9223372036854775807", settings);
-  EXPECT_EQ(settings.seed, std::numeric_limits<int64_t>::max());
+  EXPECT_EQ(settings.seed, uint64_t{9223372036854775807});
+  // As far as the API takes them.
+  assign(option("seed"), "9223372036854775808", settings);
+  EXPECT_EQ(settings.seed, uint64_t{9223372036854775808U});
+  assign(option("seed"), "18446744073709551615", settings);
+  EXPECT_EQ(settings.seed, std::numeric_limits<uint64_t>::max());
+  EXPECT_EQ(value_text(option("seed"), settings), "18446744073709551615");
+  EXPECT_THAT(complaint("seed", "18446744073709551616"),
+              HasSubstr("not between 0 and 18446744073709551615"));
+  EXPECT_EQ(complaint("repetition-penalty", "1e-3"), "");
+  EXPECT_EQ(complaint("repetition-penalty", "1000"), "");
+  EXPECT_NE(complaint("repetition-penalty", "0"), "");
   assign(option("max-context"), "4096", settings);
   assign(option("max-context"), "auto", settings);
   EXPECT_EQ(settings.max_context, 0);

@@ -3,7 +3,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
-#include <iterator>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
@@ -12,6 +11,7 @@
 #include "strata/cli/commands.h"
 #include "strata/cli/local_engine.h"
 #include "strata/cli/sampling.h"
+#include "strata/gguf/escape.h"
 #include "strata/text/detokenizer.h"
 
 namespace strata::cli {
@@ -96,10 +96,6 @@ class Terminal {
   LocalEngine& engine_;
 };
 
-std::string read_stdin() {
-  return {std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-}
-
 int chat(Terminal& terminal, Chat& chat) {
   std::fprintf(stderr, "Ctrl-C stops an answer, /reset begins anew, /exit leaves.\n");
   std::string line;
@@ -118,12 +114,13 @@ int chat(Terminal& terminal, Chat& chat) {
     }
     chat.add_user(line);
     try {
+      check_utf8(line, "the line");
       chat.add_answer(terminal.answer(chat.prompt()));
     } catch (const Error& e) {
       // The conversation goes on without what could not be answered.
       if (e.code() != ErrorCode::kInvalidArgument) throw;
       chat.drop_last();
-      std::fprintf(stderr, "strata: %s\n", e.what());
+      std::fprintf(stderr, "strata: %s\n", gguf::printable(e.what()).c_str());
     }
   }
   return 0;
@@ -140,7 +137,7 @@ int run_run(const Invocation& invocation) {
     if (!s.prompt_file.empty()) {
       prompt = read_text_file(s.prompt_file, "prompt");
     } else if (!os::is_terminal(os::kStdin)) {
-      prompt = read_stdin();
+      prompt = read_text_stream(stdin, "the prompt on stdin");
     } else {
       one_shot = false;
     }
@@ -148,6 +145,8 @@ int run_run(const Invocation& invocation) {
   if (one_shot && prompt.empty()) {
     throw Error(ErrorCode::kInvalidArgument, "the prompt is empty");
   }
+  check_utf8(prompt, "the prompt");
+  check_utf8(s.system, "--system");
   if (!one_shot && s.raw) {
     throw Error(ErrorCode::kInvalidArgument, "--raw needs a prompt: -p TEXT or --prompt-file FILE");
   }

@@ -55,7 +55,7 @@ struct Settings {
   double frequency_penalty = 0;
   double repetition_penalty = 1;
   int64_t repeat_window = 64;
-  std::optional<int64_t> seed;
+  std::optional<uint64_t> seed;
   int64_t max_tokens = 0;
 
   std::string prompt;

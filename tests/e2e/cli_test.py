@@ -109,8 +109,49 @@ class Refusals(unittest.TestCase):
             cut = pathlib.Path(folder, "cut.gguf")
             cut.write_bytes(pathlib.Path(DEMO).read_bytes()[:1_000_000])
             self.assertIn("cut.gguf", self.refused(65, "run", cut, "-p", "x"))
+            # A template is part of its file.
+            broken = pathlib.Path(folder, "broken.gguf")
+            data = pathlib.Path(DEMO).read_bytes()
+            at = data.index(b"{%", data.index(b"tokenizer.chat_template"))
+            broken.write_bytes(data[:at] + b"{{" + data[at + 2:])
+            text = self.refused(65, "run", broken, "-p", "x")
+            self.assertEqual(text.count("chat template"), 1, text)
         self.assertEqual(run().returncode, 64)
         self.assertEqual(run("--help").returncode, 0)
+
+    def test_names_do_not_steer_the_terminal(self):
+        text = self.refused(66, "run", "no\x1b[31m\nwhere.gguf", "-p", "x")
+        self.assertIn("no\\x1b[31m\\nwhere.gguf", text)
+        self.assertEqual(text.count("\n"), 1)
+        self.assertIn("\\x1b", self.refused(64, "run", "--\x1b[31m"))
+
+    def test_a_prompt_that_cannot_be_read_is_told_from_an_empty_one(self):
+        def refused(code, **stdin):
+            result = subprocess.run([support.BINARY, "run", DEMO, "--temp", "0"], capture_output=True,
+                                    text=True, timeout=support.PATIENCE_S, **stdin)
+            self.assertEqual((result.returncode, result.stdout), (code, ""), result.stderr)
+            return result.stderr
+        with open("/dev/null") as empty:
+            self.assertIn("the prompt is empty", refused(64, stdin=empty))
+        folder = os.open(ROOT, os.O_RDONLY)
+        self.assertIn("the prompt on stdin: ", refused(74, stdin=folder))
+        os.close(folder)
+        self.assertIn("the prompt on stdin: ", refused(74, preexec_fn=lambda: os.close(0)))
+        with open("/dev/zero") as endless:
+            self.assertIn("64 MiB", refused(64, stdin=endless))
+        self.assertIn("no UTF-8", self.refused(64, "run", "-p", "ab\udcff"))
+
+    def test_a_file_that_shrinks_while_it_is_read_ends_with_a_line(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(shutil.copy(DEMO, folder))
+            with subprocess.Popen([support.BINARY, "run", path, "--raw", "-p", "a b a b", "--temp", "0",
+                                   "--repetition-penalty", "0.5"],
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+                process.stdout.read(4)
+                os.truncate(path, 4096)
+                _, errors = process.communicate(timeout=support.PATIENCE_S)
+            self.assertEqual(process.returncode, 74, errors)
+            self.assertRegex(errors.decode(), "^strata: a mapped file has become shorter[^\n]*\n$")
 
     def test_a_prompt_that_does_not_fit_is_refused_with_the_numbers(self):
         text = self.refused(64, "run", "-p", "word " * 200, "--max-context", "64", "--temp", "0")
@@ -125,11 +166,12 @@ class Refusals(unittest.TestCase):
         self.assertEqual(result.stderr.count("--port has no effect"), 1)
 
     def test_a_full_disk_is_an_error(self):
-        with open("/dev/full", "w") as full:
-            result = subprocess.run([support.BINARY, "inspect", DEMO], stdout=full, text=True,
-                                    stderr=subprocess.PIPE, timeout=support.PATIENCE_S)
-        self.assertEqual(result.returncode, 74)
-        self.assertIn("could not be written", result.stderr)
+        for words in (["inspect", DEMO], ["--help"], ["--version"], ["run", "--help"]):
+            with open("/dev/full", "w") as full:
+                result = subprocess.run([support.BINARY, *words], stdout=full, text=True,
+                                        stderr=subprocess.PIPE, timeout=support.PATIENCE_S)
+            self.assertEqual(result.returncode, 74, words)
+            self.assertIn("could not be written", result.stderr)
 
 
 class Scaling(unittest.TestCase):

@@ -117,15 +117,10 @@ std::unique_ptr<text::ChatTemplate> read_chat_template(const gguf::Model& file,
   const auto piece = [&](std::optional<int32_t> id) {
     return id && tokenizer.contains(*id) ? std::string(tokenizer.piece(*id)) : std::string();
   };
-  try {
-    return std::make_unique<text::ChatTemplate>(
-        source.value_or("{{ raise_exception('this model has no chat template: only completions of "
-                        "plain text are possible') }}"),
-        piece(tokenizer.bos_id()), piece(tokenizer.eos_id()));
-  } catch (Error& e) {
-    e.with("chat template");
-    throw;
-  }
+  return std::make_unique<text::ChatTemplate>(
+      source.value_or("{{ raise_exception('this model has no chat template: only completions of "
+                      "plain text are possible') }}"),
+      piece(tokenizer.bos_id()), piece(tokenizer.eos_id()));
 }
 
 LoadProgress::LoadProgress(const Settings& settings)

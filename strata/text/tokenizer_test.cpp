@@ -40,7 +40,8 @@ TEST(TokenizerGolden, hostile_strings_and_special_tokens) {
     for (const auto& entry : golden.at("strings")) {
       const std::string text = entry.at("text");
       const Ids ids = tokenizer.encode(text, SpecialParsing::kNone);
-      ASSERT_EQ(ids, entry.at(pre).get<Ids>()) << pre << ": " << entry.at("text");
+      const auto& expected = entry.contains(pre) ? entry.at(pre) : entry.at("qwen35");
+      ASSERT_EQ(ids, expected.get<Ids>()) << pre << ": " << entry.at("text");
       ASSERT_EQ(tokenizer.decode(ids), text);
       ++n_strings;
     }

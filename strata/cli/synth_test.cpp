@@ -161,6 +161,14 @@ TEST(Synth, TheFileIsAModelThatAnswers) {
       EXPECT_EQ(info.top_k, 3);
       EXPECT_EQ(info.n_vocab, 1024);
       EXPECT_EQ(info.has_draft, draft);
+      // All but the embeddings; of the trunk's experts 3 of 12.
+      Bytes read = 0;
+      for (const gguf::Tensor& tensor : instance.file().tensors()) {
+        if (tensor.name.starts_with("blk.4.") || tensor.name.ends_with("token_embd.weight"))
+          continue;
+        read += tensor.name.ends_with("_exps.weight") ? tensor.n_bytes / 4 : tensor.n_bytes;
+      }
+      EXPECT_EQ(info.bytes_per_token, read);
       const auto& warnings = instance.warnings();
       EXPECT_TRUE(warnings.empty()) << warnings.front();
     }

@@ -4,8 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strata/text/chat_template.h"
-#include "strata/text/tokenizer.h"
+#include "strata/text/prompt.h"
 
 namespace strata::cli {
 
@@ -18,30 +17,21 @@ class Chat {
        std::string system, std::string think);
 
   void add_user(std::string text);
-  // The answer as it came; what it thought goes to its own field.
-  void add_answer(const std::string& text);
+  // The answer as it came; what it thought goes to its own field. in_reasoning: of its prompt.
+  void add_answer(const std::string& text, bool in_reasoning);
   void reset() { messages_.clear(); }
   bool empty() const { return messages_.empty(); }
   // Takes back the last message, e.g. one that did not fit.
   void drop_last() { messages_.pop_back(); }
 
-  // Ids of the whole conversation, ready for the assistant's turn. Errors: kInvalidArgument with
-  // what the template raises.
-  std::vector<int32_t> prompt() const;
+  // Of the whole conversation, ready for the assistant's turn. Errors: kInvalidArgument with what
+  // the template raises.
+  text::Prompt prompt() const;
 
  private:
-  struct Message {
-    const char* role;
-    std::string content, reasoning;
-  };
-
-  const text::Tokenizer& tokenizer_;
-  const text::ChatTemplate& template_;
+  text::PromptBuilder builder_;
   std::string system_, think_;
-  std::vector<Message> messages_;
+  std::vector<text::ChatMessage> messages_;
 };
-
-// With the token in front that the model wants there, if it is not there yet.
-std::vector<int32_t> with_bos(const text::Tokenizer& tokenizer, std::vector<int32_t> ids);
 
 }  // namespace strata::cli

@@ -35,7 +35,7 @@ TEST(ModelSetup, TheDemoModelIsFoundFromTheProgram) {
 
 class ChatTest : public ::testing::Test {
  protected:
-  std::string rendered(const Chat& chat) const { return tokenizer_->decode(chat.prompt()); }
+  std::string rendered(const Chat& chat) const { return tokenizer_->decode(chat.prompt().ids); }
 
   gguf::Model file_ = gguf::Model::open(demo());
   std::unique_ptr<text::Tokenizer> tokenizer_ = read_tokenizer(file_);
@@ -49,13 +49,28 @@ TEST_F(ChatTest, PromptsOfAConversation) {
       "<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nOne?<|im_end|>\n"
       "<|im_start|>assistant\n";
   EXPECT_EQ(rendered(chat), first + "<think>\n\n</think>\n\n");
-  chat.add_answer("<think>\nhm\n</think>\n\nTwo.");
+  chat.add_answer("<think>\nhm\n</think>\n\nTwo.", false);
   chat.add_user("Three?");
   const std::string second = rendered(chat);
   EXPECT_THAT(second, HasSubstr("Two.<|im_end|>\n<|im_start|>user\nThree?"));
   EXPECT_THAT(second, ::testing::Not(HasSubstr("hm")));
   chat.reset();
   EXPECT_TRUE(chat.empty());
+}
+
+TEST_F(ChatTest, AThoughtThatThePromptOpenedIsNoContent) {
+  const text::ChatTemplate plain(
+      "{% for m in messages %}{{ m.role }}:{{ m.content }}|{{ m.reasoning_content }};{% endfor %}"
+      "{% if enable_thinking %}<think>\n{% endif %}",
+      "", "");
+  Chat chat(*tokenizer_, plain, "", "on");
+  chat.add_user("One?");
+  ASSERT_TRUE(chat.prompt().in_reasoning);
+  chat.add_answer("hm\n</think>\n\nTwo.", true);
+  // A tag in the middle of an answer is a part of it.
+  chat.add_answer("Close it with </think>.", false);
+  EXPECT_EQ(rendered(chat),
+            "user:One?|;assistant:Two.|hm;assistant:Close it with </think>.|;<think>\n");
 }
 
 TEST_F(ChatTest, ThinkingIsTheTemplatesChoiceUnlessAskedFor) {
@@ -69,7 +84,7 @@ TEST_F(ChatTest, ThinkingIsTheTemplatesChoiceUnlessAskedFor) {
 TEST_F(ChatTest, F014_WhatIsTypedNeverBecomesASpecialToken) {
   Chat chat(*tokenizer_, *template_, "", "auto");
   chat.add_user("<|im_end|>");
-  const auto ids = chat.prompt();
+  const auto ids = chat.prompt().ids;
   // One ends the user's turn; the typed one is plain text.
   EXPECT_EQ(std::count(ids.begin(), ids.end(), *tokenizer_->find("<|im_end|>")), 1);
 }

@@ -12,7 +12,7 @@
 #include "strata/cli/local_engine.h"
 #include "strata/cli/sampling.h"
 #include "strata/gguf/escape.h"
-#include "strata/text/detokenizer.h"
+#include "strata/text/utf8_stream.h"
 
 namespace strata::cli {
 namespace {
@@ -115,7 +115,8 @@ int chat(Terminal& terminal, Chat& chat) {
     chat.add_user(line);
     try {
       check_utf8(line, "the line");
-      chat.add_answer(terminal.answer(chat.prompt()));
+      text::Prompt prompt = chat.prompt();
+      chat.add_answer(terminal.answer(std::move(prompt.ids)), prompt.in_reasoning);
     } catch (const Error& e) {
       // The conversation goes on without what could not be answered.
       if (e.code() != ErrorCode::kInvalidArgument) throw;
@@ -153,8 +154,8 @@ int run_run(const Invocation& invocation) {
   LocalEngine engine(s);
   Terminal terminal(s, engine);
   if (s.raw) {
-    terminal.answer(with_bos(engine.tokenizer(),
-                             engine.tokenizer().encode(prompt, text::SpecialParsing::kAllow)));
+    terminal.answer(text::with_bos(
+        engine.tokenizer(), engine.tokenizer().encode(prompt, text::SpecialParsing::kAllow)));
     return Terminal::interrupted() ? 130 : 0;
   }
   const auto chat_template = read_chat_template(engine.instance().file(), engine.tokenizer());
@@ -164,7 +165,7 @@ int run_run(const Invocation& invocation) {
   Chat conversation(engine.tokenizer(), *chat_template, s.system, s.think);
   if (!one_shot) return chat(terminal, conversation);
   conversation.add_user(prompt);
-  terminal.answer(conversation.prompt());
+  terminal.answer(conversation.prompt().ids);
   return Terminal::interrupted() ? 130 : 0;
 }
 

@@ -5,17 +5,11 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/base/text.h"
 #include "strata/server/error_reply.h"
 
 namespace strata::server {
 namespace {
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
 
 // "Box.lan:8080" -> "box.lan", "[::1]:80" -> "::1".
 std::string host_name(std::string_view host) {
@@ -55,8 +49,7 @@ bool is_loopback(std::string_view host) {
 Access::Access(const Config& config)
     : keys_(config.api_keys), hosts_(config.allowed_hosts), origins_(config.cors_origins) {
   for (const std::string& key : keys_)
-    if (key.find_first_not_of(" \t\r\n") == std::string::npos)
-      throw Error(ErrorCode::kInvalidArgument, "an API key is empty");
+    if (trimmed(key).empty()) throw Error(ErrorCode::kInvalidArgument, "an API key is empty");
   if (keys_.empty() && !is_loopback(config.host))
     throw Error(ErrorCode::kInvalidArgument,
                 format("host {} can be reached from other machines: give an API key, or use "

@@ -10,6 +10,7 @@
 
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/base/text.h"
 #include "strata/server/error_reply.h"
 #include "strata/server/http_exchange.h"
 
@@ -24,13 +25,6 @@ constexpr size_t kReadBytes = 64 << 10;
 // What a client may send ahead while its request is answered.
 constexpr size_t kAheadBytes = 64 << 10;
 constexpr milliseconds kLingerTime{2'000};
-
-std::string lower(std::string_view text) {
-  std::string result(text);
-  for (char& c : result)
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  return result;
-}
 
 std::string_view plain(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -241,7 +235,7 @@ void Connection::message_done() {
   exchange_ = std::make_shared<HttpExchange>(shared_from_this(), take_request(), version, keep);
   // The handler may answer at once, which ends the exchange.
   const std::shared_ptr<HttpExchange> exchange = exchange_;
-  context_.handle(exchange);
+  exchange->guarded([&] { context_.handle(exchange); });
 }
 
 Request Connection::take_request() {

@@ -26,6 +26,7 @@ struct ConnectionContext {
   boost::asio::io_context& io;
   const Config& config;
   std::function<void(std::shared_ptr<Exchange>)> handle;
+  std::function<void(std::string_view path, int status)> done;  // may be empty
   std::atomic<size_t> bodies_bytes = 0;
   uint64_t n_requests = 0;
   std::string id_prefix;

@@ -81,6 +81,7 @@ class Exchange {
   virtual ~Exchange() = default;
 
   // Any thread. Runs `work` later on the transport's thread; not at all if the server has ended.
+  // What it throws ends this exchange: a 500, or a cut stream.
   virtual void post(std::function<void()> work) = 0;
 
   // Belongs to whoever works on the request: the handler, then the worker it passes it to.

@@ -6,49 +6,23 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include "strata/text/chat_template.h"
-#include "strata/text/tokenizer.h"
-#include "strata/text/value.h"
+#include "strata/text/prompt.h"
 
 namespace strata::server {
 
-struct ToolCall {
-  std::string name;
-  text::Value arguments;  // a map
-};
-
-struct ChatMessage {
-  // "system", "user", "assistant" or "tool". Developer messages are system messages here.
-  std::string role;
-  std::string content;
-  std::string reasoning;     // of an assistant's turn
-  std::string tool_call_id;  // of a tool's turn
-  std::vector<ToolCall> tool_calls;
-};
-
-struct ChatPrompt {
-  std::vector<ChatMessage> messages;  // at least one; a system message first or later, see chat()
-  std::vector<std::pair<std::string, text::Value>> variables;  // for the template
-};
-
-struct Prompt {
-  std::vector<int32_t> ids;
-  // The prompt ends inside an open <think> block: the answer begins with reasoning.
-  bool in_reasoning = false;
-};
+using text::ChatMessage;
+using text::ChatPrompt;
+using text::Prompt;
+using text::ToolCall;
 
 // Text to ids and back, as the endpoints need it. Immutable; any thread.
 class Frontend {
  public:
   virtual ~Frontend() = default;
 
-  // The prompt of a chat, ready for the assistant's turn. Special tokens come from the template
-  // alone, never from a message. A system message behind the first turn stays in its place; where
-  // the template has no place for it, it becomes a user turn there, so its text is never lost.
-  // Errors: kInvalidArgument with what the template raises.
+  // See text::PromptBuilder::chat.
   virtual Prompt chat(const ChatPrompt& prompt) const = 0;
 
   // Text as it is; with `special`, special tokens in it count.

@@ -1,13 +1,15 @@
 #include "strata/server/generation.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <variant>
 
 #include "strata/base/format.h"
+#include "strata/base/log.h"
 #include "strata/server/error_reply.h"
 #include "strata/server/sse.h"
-#include "strata/text/detokenizer.h"
+#include "strata/text/utf8_stream.h"
 
 namespace strata::server {
 namespace {
@@ -35,18 +37,36 @@ class Running : public std::enable_shared_from_this<Running> {
     supervise::EngineClient::Callbacks callbacks;
     callbacks.on_event = [self](wire::Event&& event) {
       self->exchange_->post([self, shared = std::make_shared<wire::Event>(std::move(event))] {
-        self->on_event(*shared);
+        self->guarded([&] { self->on_event(*shared); });
       });
     };
     if (!generation_.stream)
       callbacks.on_restart = [self] { self->exchange_->post([self] { self->begin_again(); }); };
-    request_ = services_.engine.submit(std::move(generation_.submit), std::move(callbacks));
+    guarded([&] {
+      request_ = services_.engine.submit(std::move(generation_.submit), std::move(callbacks));
+    });
   }
 
  private:
+  // What goes wrong on the way to the client ends this answer, there and in the engine.
+  template <class Work>
+  void guarded(const Work& work) {
+    std::string why;
+    try {
+      return work();
+    } catch (const std::bad_alloc&) {
+      why = "not enough memory";
+    } catch (const std::exception& e) {
+      why = e.what();
+    }
+    log_error(format("{} {}", exchange_->request().id, why));
+    services_.engine.cancel(request_);
+    if (!over_) fail(Error(ErrorCode::kInternal, "internal error"));
+  }
+
   void begin_again() {
     utf8_ = text::Utf8Stream();
-    reasoning_ = ReasoningSplit(generation_.in_reasoning);
+    reasoning_ = text::ReasoningSplit(generation_.in_reasoning);
     whole_ = {};
   }
 
@@ -69,7 +89,7 @@ class Running : public std::enable_shared_from_this<Running> {
   }
 
   void add(const std::string& text) {
-    ReasoningSplit::Part part;
+    text::ReasoningSplit::Part part;
     if (generation_.split_reasoning)
       part = reasoning_.append(text);
     else
@@ -77,7 +97,7 @@ class Running : public std::enable_shared_from_this<Running> {
     deliver(part);
   }
 
-  void deliver(const ReasoningSplit::Part& part) {
+  void deliver(const text::ReasoningSplit::Part& part) {
     if (part.content.empty() && part.reasoning.empty()) return;
     if (generation_.stream) {
       open();
@@ -95,6 +115,7 @@ class Running : public std::enable_shared_from_this<Running> {
   }
 
   void finish(const wire::Finished& end) {
+    services_.metrics.finished(end);
     add(utf8_.finish());
     if (generation_.split_reasoning) deliver(reasoning_.finish());
     exchange_->note(
@@ -120,6 +141,7 @@ class Running : public std::enable_shared_from_this<Running> {
 
   void fail(const Error& error) {
     over_ = true;
+    services_.metrics.failed();
     const Response response = error_response(error, exchange_->request().id);
     exchange_->note(format("error: {}", error.what()));
     if (!exchange_->stream_started()) return exchange_->reply(response);
@@ -132,7 +154,7 @@ class Running : public std::enable_shared_from_this<Running> {
   const Services& services_;
   Generation generation_;
   text::Utf8Stream utf8_;
-  ReasoningSplit reasoning_;
+  text::ReasoningSplit reasoning_;
   AnswerShape::Whole whole_;
   wire::RequestId request_ = wire::kNoRequest;
   bool opened_ = false;
@@ -165,6 +187,22 @@ int32_t answer_tokens(int64_t n_prompt, std::optional<int32_t> asked,
                n_prompt, wanted, available, limits.n_context),
         "", "context_length_exceeded");
   return static_cast<int32_t>(asked.value_or(static_cast<int32_t>(available)));
+}
+
+Generation make_generation(std::vector<int32_t> prompt, GenerationFields&& fields,
+                           std::unique_ptr<AnswerShape> shape, const Services& services) {
+  Generation result;
+  result.submit.max_tokens = answer_tokens(static_cast<int64_t>(prompt.size()), fields.max_tokens,
+                                           services.engine.status());
+  result.submit.ids = std::move(prompt);
+  result.submit.sampling = std::move(fields.sampling);
+  result.submit.stops = std::move(fields.stops);
+  const auto stop_ids = services.frontend.stop_ids();
+  result.submit.stop_ids.assign(stop_ids.begin(), stop_ids.end());
+  result.stream = fields.stream;
+  result.include_usage = fields.include_usage;
+  result.shape = std::move(shape);
+  return result;
 }
 
 void start_generation(const std::shared_ptr<Exchange>& exchange, const Services& services,

@@ -5,10 +5,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "strata/server/exchange.h"
-#include "strata/server/reasoning.h"
+#include "strata/server/sampling_fields.h"
 #include "strata/server/services.h"
+#include "strata/text/reasoning.h"
 #include "strata/wire/messages.h"
 
 namespace strata::server {
@@ -26,7 +28,7 @@ class AnswerShape {
   virtual ~AnswerShape() = default;
   // Of a stream: what comes before the first piece ("" for nothing), each piece, and the end.
   virtual std::string opening() const = 0;
-  virtual std::string piece(const ReasoningSplit::Part& part) const = 0;
+  virtual std::string piece(const text::ReasoningSplit::Part& part) const = 0;
   virtual std::string closing(std::string_view finish_reason) const = 0;
   // The extra last event with the usage and no choices.
   virtual std::string usage(const wire::Finished& end) const = 0;
@@ -43,6 +45,10 @@ struct Generation {
   bool split_reasoning = false;
   bool in_reasoning = false;  // the prompt ends inside an open block
 };
+
+// What both endpoints make of a prompt and the fields they share. Errors: those of answer_tokens.
+Generation make_generation(std::vector<int32_t> prompt, GenerationFields&& fields,
+                           std::unique_ptr<AnswerShape> shape, const Services& services);
 
 // Room for an answer behind `n_prompt` tokens: `asked`, or all there is. Errors (RequestError):
 // kInvalidArgument, context_length_exceeded, with the numbers; kResourceExhausted as long as no

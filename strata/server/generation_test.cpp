@@ -46,6 +46,17 @@ TEST(Generation, F048_AFailureBeforeTheFirstByteHasItsStatus) {
   }
 }
 
+TEST(Generation, WhatIsThrownOnTheWayEndsOneAnswerOnly) {
+  TestServer server;
+  server.engine.throw_at_submit();
+  for (const char* body : {kWhole, kStream}) {
+    const Reply reply = server.post(kPath, body);
+    EXPECT_EQ(reply.status, 500);
+    EXPECT_THAT(reply.body, HasSubstr("internal error"));
+  }
+  EXPECT_EQ(server.ask("GET", "/health").status, 200);
+}
+
 TEST(Generation, F048_AFailureInsideAStreamIsAnErrorEventAndTheEnd) {
   TestServer server;
   for (const int n : {1, 10}) {

@@ -6,6 +6,7 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
+#include <exception>
 #include <list>
 #include <random>
 #include <utility>
@@ -65,7 +66,7 @@ std::string random_prefix() {
 
 struct HttpServer::Impl {
   explicit Impl(const Config& config_in)
-      : config(config_in), acceptor(io), signals(io), timer(io), context{io, config, {}} {
+      : config(config_in), acceptor(io), signals(io), timer(io), context{io, config, {}, {}} {
     context.id_prefix = random_prefix();
     const tcp::endpoint endpoint = resolve(io, config);
     boost::system::error_code error;
@@ -116,21 +117,21 @@ struct HttpServer::Impl {
     timer.expires_after(kTick);
     timer.async_wait([this](boost::system::error_code error) {
       if (error) return;
+      tick();  // first: what throws below must not be the last tick
       const auto now = std::chrono::steady_clock::now();
       std::erase_if(connections, [](const auto& each) { return each->closed(); });
       // A filler may close a connection, never add one.
       for (const auto& each : connections) each->tick(now);
       if (std::exchange(accept_failed, false)) accept();
       if (hooks.tick) hooks.tick();
-      tick();
     });
   }
 
   void wait_for_signal() {
     signals.async_wait([this](boost::system::error_code error, int number) {
       if (error) return;
-      if (hooks.on_signal) hooks.on_signal(number);
       wait_for_signal();
+      if (hooks.on_signal) hooks.on_signal(number);
     });
   }
 
@@ -173,10 +174,19 @@ void HttpServer::catch_signals() {
 void HttpServer::run(Hooks hooks) {
   impl_->hooks = std::move(hooks);
   impl_->context.handle = impl_->hooks.handle;
+  impl_->context.done = impl_->hooks.done;
   impl_->accept();
   impl_->tick();
   impl_->wait_for_signal();
-  impl_->io.run();
+  // What concerns a request is caught there; nothing else may end the others' answers either.
+  while (true) {
+    try {
+      impl_->io.run();
+      break;
+    } catch (const std::exception& e) {
+      log_error(format("the transport goes on after: {}", e.what()));
+    }
+  }
   // While those who asked to be told are still there.
   for (const auto& each : impl_->connections) each->close();
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "strata/server/config.h"
 #include "strata/server/exchange.h"
@@ -19,6 +20,8 @@ class HttpServer {
  public:
   struct Hooks {
     std::function<void(std::shared_ptr<Exchange>)> handle;
+    // An exchange is over, with what status; 499: its client left before.
+    std::function<void(std::string_view path, int status)> done;
     std::function<void()> tick;          // about 20 times a second
     std::function<void(int)> on_signal;  // SIGTERM, SIGINT, SIGHUP after catch_signals()
   };

@@ -1,17 +1,20 @@
 #include "strata/server/http_exchange.h"
 
 #include <boost/asio/post.hpp>
+#include <exception>
 #include <utility>
 
+#include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/server/error_reply.h"
 
 namespace strata::server {
 namespace {
 
 using std::chrono::milliseconds;
 
-constexpr int kClientLeft = 499;  // in the log only
+constexpr int kClientLeft = 499;  // in the log and the metrics only
 
 // What a client wrote, fit for one line.
 std::string printable(std::string_view text) {
@@ -38,7 +41,34 @@ HttpExchange::HttpExchange(std::shared_ptr<Connection> connection, Request reque
       started_(std::chrono::steady_clock::now()),
       last_sent_(started_) {}
 
-void HttpExchange::post(std::function<void()> work) { boost::asio::post(io_, std::move(work)); }
+void HttpExchange::post(std::function<void()> work) {
+  boost::asio::post(io_,
+                    [self = shared_from_this(), work = std::move(work)] { self->guarded(work); });
+}
+
+void HttpExchange::guarded(const std::function<void()>& work) noexcept {
+  try {
+    try {
+      work();
+    } catch (const std::exception& e) {
+      fail(e.what());
+    }
+  } catch (...) {
+    // Nothing could be said, not even in the log: what is left is to go.
+    try {
+      if (!over()) connection_->close();
+    } catch (...) {
+    }
+  }
+}
+
+void HttpExchange::fail(const char* why) {
+  log_error(format("{} {}", request_.id, why));
+  if (over()) return;
+  if (head_sent_) return connection_->close();
+  stream_.reset();
+  reply(error_response(Error(ErrorCode::kInternal, "internal error"), request_.id));
+}
 
 void HttpExchange::add_headers(Headers headers) {
   for (auto& header : headers) extra_headers_.push_back(std::move(header));
@@ -102,7 +132,7 @@ void HttpExchange::tick(TimePoint now) {
 void HttpExchange::finish(int status) {
   done_ = true;
   on_gone_ = nullptr;
-  log_line(status);
+  ended(status);
   const auto connection = std::exchange(connection_, nullptr);
   connection->exchange_done(keep_alive_);
 }
@@ -112,20 +142,22 @@ void HttpExchange::leave(Gone why) {
   const auto call = std::exchange(on_gone_, nullptr);
   if (why == Gone::kClient) {
     gone_ = true;
-    log_line(kClientLeft);
+    ended(kClientLeft);
     connection_ = nullptr;
   }
   if (call) call(why);
 }
 
-void HttpExchange::log_line(int status) const {
+void HttpExchange::ended(int status) const {
   const auto took =
       std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - started_);
   const std::string line =
       format("{} {} {} {} {} ms{}{}", request_.id, printable(method_), printable(path_), status,
              took.count(), note_.empty() ? "" : " ", note_);
   // What asks every second must not bury the rest.
-  log(path_ == "/health" ? LogLevel::kDebug : LogLevel::kInfo, line);
+  const bool often = path_ == "/health" || path_ == "/metrics";
+  log(often ? LogLevel::kDebug : LogLevel::kInfo, line);
+  if (connection_->context_.done) connection_->context_.done(path_, status);
 }
 
 }  // namespace strata::server

@@ -14,7 +14,7 @@ namespace strata::server {
 
 // The exchange of a connection. After its answer is complete, or its client gone, every call does
 // nothing.
-class HttpExchange final : public Exchange {
+class HttpExchange final : public Exchange, public std::enable_shared_from_this<HttpExchange> {
  public:
   using TimePoint = Connection::TimePoint;
 
@@ -33,14 +33,19 @@ class HttpExchange final : public Exchange {
   bool gone() const override { return gone_; }
   void note(std::string text) override { note_ = std::move(text); }
 
+  // Runs `work` for this exchange. What it throws becomes a 500, or the cut of a stream that has
+  // begun: an exception concerns its own request and never leaves for the thread's loop.
+  void guarded(const std::function<void()>& work) noexcept;
+
   // For the connection.
   void tick(TimePoint now);
   void leave(Gone why);
 
  private:
+  void fail(const char* why);
   void send_head(int status, Headers headers);
   void finish(int status);
-  void log_line(int status) const;
+  void ended(int status) const;
   bool over() const { return gone_ || done_; }
 
   std::shared_ptr<Connection> connection_;  // owners: its operations and this; until finished

@@ -4,6 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <memory>
+#include <new>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
@@ -65,6 +69,50 @@ TEST(Http, F045_ContinueIsSentBeforeTheBodyAndOnlyIfItIsWanted) {
   EXPECT_EQ(say(server, head("Expect: 100-continue\r\nContent-Length: 99999999999\r\n")).status,
             413);
   EXPECT_EQ(say(server, head("Expect: something\r\nContent-Length: 16\r\n")).status, 417);
+}
+
+// A transport with a handler of the test's own.
+class HandledServer {
+ public:
+  explicit HandledServer(std::function<void(std::shared_ptr<Exchange>)> handle)
+      : config_(test_config()), http_(config_) {
+    thread_ = std::thread([this, handle = std::move(handle)] { http_.run({.handle = handle}); });
+  }
+  ~HandledServer() {
+    http_.post([this] { http_.stop(); });
+    thread_.join();
+  }
+  RawClient client() const { return RawClient(http_.port()); }
+
+ private:
+  Config config_;
+  HttpServer http_;
+  std::thread thread_;
+};
+
+TEST(Http, WhatAHandlerThrowsIsA500AndTheServerGoesOn) {
+  const HandledServer server([](const std::shared_ptr<Exchange>& exchange) {
+    const std::string& path = exchange->request().path;
+    if (path == "/throws") throw std::runtime_error("secret detail");
+    if (path == "/posts") return exchange->post([] { throw std::bad_alloc(); });
+    if (path == "/streams") {
+      exchange->begin_stream({});
+      exchange->write("one");
+      return exchange->post([] { throw std::bad_alloc(); });
+    }
+    exchange->reply({200, {}, "fine"});
+  });
+  for (const char* path : {"/throws", "/posts"}) {
+    const Reply reply = server.client().ask("GET", path);
+    EXPECT_EQ(reply.status, 500) << path;
+    EXPECT_THAT(reply.body, HasSubstr("internal error"));
+    EXPECT_EQ(reply.body.find("secret"), std::string::npos);
+  }
+  RawClient client = server.client();
+  client.send_request("GET", "/streams");
+  EXPECT_TRUE(client.receive_until("one"));
+  EXPECT_TRUE(client.closed_by_server());
+  EXPECT_EQ(server.client().ask("GET", "/").body, "fine");
 }
 
 TEST(Http, F045_ContradictoryLengthsAreRefusedAndTheConnectionEnds) {

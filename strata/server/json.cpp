@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "strata/base/format.h"
+#include "strata/base/text.h"
 #include "strata/server/request_error.h"
 
 namespace strata::server {
@@ -108,8 +109,7 @@ class Builder final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 Json parse_json(std::string_view text) {
-  if (text.find_first_not_of(" \t\r\n") == std::string_view::npos)
-    refuse("the body is empty; it must be a JSON object");
+  if (trimmed(text).empty()) refuse("the body is empty; it must be a JSON object");
   if (text.starts_with("\xEF\xBB\xBF")) refuse("the body starts with a byte order mark");
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
     refuse("the body is UTF-16; JSON is UTF-8");

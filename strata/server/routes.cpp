@@ -9,6 +9,7 @@
 #include "strata/server/api/chat.h"
 #include "strata/server/api/completions.h"
 #include "strata/server/api/health.h"
+#include "strata/server/api/metrics.h"
 #include "strata/server/api/models.h"
 #include "strata/server/api/tokenize.h"
 #include "strata/server/error_reply.h"
@@ -40,6 +41,7 @@ Response json_ok(std::string body) {
 constexpr std::array kRoutes = {
     Route{.path = "/detokenize", .post = detokenize},
     Route{.path = "/health", .is_public = true, .get = health},
+    Route{.path = "/metrics", .get = metrics},
     Route{.path = "/tokenize", .post = tokenize},
     Route{.path = "/v1/chat/completions", .generate = read_chat},
     Route{.path = "/v1/completions", .generate = read_completion},
@@ -133,6 +135,12 @@ void work_on(const std::shared_ptr<Exchange>& exchange, const Route& route,
 
 Routes::Routes(const Config& config, const Services& services)
     : services_(services), access_(config) {}
+
+std::string_view Routes::known(std::string_view path) const {
+  if (const Route* route = find_route(path)) return route->path;
+  if (const PageFile* file = find_page_file(path)) return file->path;
+  return "other";
+}
 
 void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
   const Request& request = exchange->request();

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "strata/server/access.h"
 #include "strata/server/exchange.h"
@@ -16,6 +17,8 @@ class Routes {
   // `services` outlives it. Errors: those of Access.
   Routes(const Config& config, const Services& services);
   void handle(const std::shared_ptr<Exchange>& exchange) const;
+  // The path itself if something is there, "other" if not.
+  std::string_view known(std::string_view path) const;
 
  private:
   void hand_over(const std::shared_ptr<Exchange>& exchange, const struct Route& route) const;

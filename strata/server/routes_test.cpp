@@ -54,7 +54,7 @@ TEST(Routes, F137_EveryPathWithAndWithoutKey) {
   }
   for (const char* path : {"/v1/models", "//v1/models", "/v1/models/", "/V1/models",
                            "/%2e/v1/models", "/v1/chat/completions", "/v1/completions", "/tokenize",
-                           "/detokenize", "/nothing", "/health/", "/index.html"}) {
+                           "/detokenize", "/metrics", "/nothing", "/health/", "/index.html"}) {
     for (const char* method : {"GET", "HEAD", "POST", "PUT", "DELETE"}) {
       EXPECT_EQ(server.ask(method, path).status, 401) << method << path;
       EXPECT_EQ(server.ask(method, path, "", "X-Api-Key: Secret\r\n").status, 401) << path;
@@ -137,11 +137,22 @@ TEST(Routes, HealthTellsTheStateOfTheEngine) {
   supervise::Status status = server.engine.status();
   EXPECT_EQ(json::parse(server.ask("GET", "/health").body)["status"], "ready");
   status.state = supervise::State::kDegraded;
-  status.reasons = {"graphs: tripped"};
+  status.reasons = {"1 of 9 steps have failed"};
+  status.n_restarts = 2;
+  status.pulse.n_running = 3;
+  status.pulse.work.failed_steps = 1;
+  status.pulse.resident = 1u << 30;
   server.engine.set_status(status);
   Reply reply = server.ask("GET", "/health");
   EXPECT_EQ(reply.status, 200);
-  EXPECT_EQ(json::parse(reply.body)["reasons"][0], "graphs: tripped");
+  const json body = json::parse(reply.body);
+  EXPECT_EQ(body["status"], "degraded");
+  EXPECT_EQ(body["reasons"][0], "1 of 9 steps have failed");
+  EXPECT_EQ(body["restarts"], 2);
+  EXPECT_EQ(body["engine"]["state"], "degraded");
+  EXPECT_EQ(body["engine"]["running"], 3);
+  EXPECT_EQ(body["engine"]["failed_steps"], 1);
+  EXPECT_EQ(body["engine"]["resident_bytes"], 1u << 30);
   status.state = supervise::State::kRestarting;
   // F-121: whatever bytes a path holds, the JSON stays valid.
   status.reasons = {"killed while reading \"\xFFmodel \xE3\x80\x80.gguf\""};
@@ -149,6 +160,39 @@ TEST(Routes, HealthTellsTheStateOfTheEngine) {
   reply = server.ask("GET", "/health");
   EXPECT_EQ(reply.status, 503);
   EXPECT_EQ(json::parse(reply.body)["status"], "restarting");
+}
+
+TEST(Routes, MetricsCountWhatWasAsked) {
+  Config config = test_config();
+  config.api_keys = {"secret"};
+  TestServer server(config);
+  const std::string key = "X-Api-Key: secret\r\n";
+  supervise::Status status = server.engine.status();
+  status.n_restarts = 2;
+  status.pulse.n_waiting = 5;
+  status.pulse.work.failed_steps = 7;
+  status.pulse.anonymous = 4096;
+  server.engine.set_status(status);
+  server.engine.answer_with({"a", "b"}, wire::Reason::kLength);
+  EXPECT_EQ(server.ask("POST", "/v1/completions", "{\"prompt\":\"hi\"}", key).status, 200);
+  EXPECT_EQ(server.ask("GET", "/no/such/path", "", key).status, 404);
+  EXPECT_EQ(server.ask("GET", "/metrics").status, 401);
+  const Reply reply = server.ask("GET", "/metrics", "", key);
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(reply.header("content-type"), "text/plain; version=0.0.4; charset=utf-8");
+  for (const char* row :
+       {"# TYPE strata_http_requests_total counter",
+        "strata_http_requests_total{path=\"/v1/completions\",status=\"200\"} 1\n",
+        "strata_http_requests_total{path=\"other\",status=\"404\"} 1\n",
+        "strata_http_requests_total{path=\"/metrics\",status=\"401\"} 1\n",
+        "strata_answers_total{reason=\"length\"} 1\n", "strata_prompt_tokens_total 4\n",
+        "strata_cached_prompt_tokens_total 1\n", "strata_answer_tokens_total 2\n",
+        "strata_engine_state{state=\"ready\"} 1\n", "strata_engine_state{state=\"failed\"} 0\n",
+        "# TYPE strata_engine_restarts_total counter", "strata_engine_restarts_total 2\n",
+        "strata_engine_waiting_requests 5\n", "strata_engine_failed_steps_total 7\n",
+        "strata_engine_anonymous_bytes 4096\n"}) {
+    EXPECT_THAT(reply.body, HasSubstr(row));
+  }
 }
 
 TEST(Routes, ModelsReportTheRealName) {

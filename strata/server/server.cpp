@@ -41,10 +41,14 @@ void Server::stop() {
 
 int Server::run(const Frontend& frontend, supervise::EngineClient& engine) {
   Workers workers(config_.n_workers, kMaxWaitingJobs);
-  const Services services{config_, frontend, engine, workers, draining_, unix_time()};
+  Metrics metrics;
+  const Services services{config_, frontend, engine, workers, metrics, draining_, unix_time()};
   const Routes routes(config_, services);
   HttpServer::Hooks hooks;
   hooks.handle = [&](std::shared_ptr<Exchange> exchange) { routes.handle(exchange); };
+  hooks.done = [&](std::string_view path, int status) {
+    metrics.request(routes.known(path), status);
+  };
   hooks.tick = [&] { tick(engine); };
   hooks.on_signal = [&](int number) {
     // Nothing may keep an impatient user waiting; the engine dies with this process.

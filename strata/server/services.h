@@ -5,6 +5,7 @@
 
 #include "strata/server/config.h"
 #include "strata/server/frontend.h"
+#include "strata/server/metrics.h"
 #include "strata/server/workers.h"
 #include "strata/supervise/engine_client.h"
 
@@ -16,6 +17,7 @@ struct Services {
   const Frontend& frontend;
   supervise::EngineClient& engine;
   Workers& workers;
+  Metrics& metrics;
   const std::atomic<bool>& draining;  // no new requests
   int64_t started_unix = 0;           // seconds, as "created" of the model
 };

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 namespace strata::server {
+namespace {
 
 Json usage_json(const wire::Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
@@ -22,6 +23,13 @@ Json timings_json(const wire::Finished& end) {
           {"decode_ms", end.timings.decode_ms},
           {"prompt_tokens_per_s", rate(n_read, end.timings.prompt_ms)},
           {"decode_tokens_per_s", rate(n_decoded, end.timings.decode_ms)}};
+}
+
+}  // namespace
+
+void add_end(Json& body, const wire::Finished& end) {
+  body["usage"] = usage_json(end.usage);
+  body["timings"] = timings_json(end);
 }
 
 int64_t unix_time() {

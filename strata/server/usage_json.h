@@ -7,10 +7,11 @@
 
 namespace strata::server {
 
-// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}
-Json usage_json(const wire::Usage& usage);
-// Milliseconds and tokens a second; ours, beyond the API.
-Json timings_json(const wire::Finished& end);
+// What every answer ends with, as members of `body`:
+// "usage": {"prompt_tokens","completion_tokens","total_tokens",
+//           "prompt_tokens_details":{"cached_tokens"}},
+// "timings": milliseconds and tokens a second; ours, beyond the API.
+void add_end(Json& body, const wire::Finished& end);
 
 // Seconds since 1970.
 int64_t unix_time();

@@ -132,8 +132,4 @@ bool Tokenizer::is_control(int32_t id) const {
 
 bool Tokenizer::is_special(int32_t id) const { return contains(id) && vocab_.is_special(id); }
 
-bool Tokenizer::is_stop(int32_t id) const {
-  return std::binary_search(stop_ids_.begin(), stop_ids_.end(), id);
-}
-
 }  // namespace strata::text

@@ -60,7 +60,6 @@ class Tokenizer {
   // Generation stops on each of these: eos, eot and eom of the file, and its <|endoftext|> and
   // <|im_end|>. Sorted.
   std::span<const int32_t> stop_ids() const { return stop_ids_; }
-  bool is_stop(int32_t id) const;
 
   std::optional<int32_t> eos_id() const { return eos_id_; }
   std::optional<int32_t> bos_id() const { return bos_id_; }

@@ -66,8 +66,6 @@ TEST(Tokenizer, facts_of_the_demo_model) {
   EXPECT_EQ(tokenizer.find("<|im_end|>"), 4084);
   EXPECT_EQ(tokenizer.find("<|no such|>"), std::nullopt);
   EXPECT_THAT(tokenizer.stop_ids(), ElementsAre(4082, 4084));
-  EXPECT_TRUE(tokenizer.is_stop(4082));
-  EXPECT_FALSE(tokenizer.is_stop(4083));
   EXPECT_TRUE(tokenizer.is_control(4083));
   const int32_t think = tokenizer.find("<think>").value();
   EXPECT_FALSE(tokenizer.is_control(think));
@@ -77,7 +75,6 @@ TEST(Tokenizer, facts_of_the_demo_model) {
     EXPECT_FALSE(tokenizer.contains(outside));
     EXPECT_FALSE(tokenizer.is_control(outside));
     EXPECT_FALSE(tokenizer.is_special(outside));
-    EXPECT_FALSE(tokenizer.is_stop(outside));
     EXPECT_THROW(tokenizer.piece(outside), Error);
     EXPECT_THROW(tokenizer.decode(Ids{0, outside}), Error);
   }

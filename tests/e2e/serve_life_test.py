@@ -122,13 +122,36 @@ class Health(unittest.TestCase):
 
     def test_a_model_that_cannot_be_loaded_ends_the_server_with_the_reason(self):
         for arguments, model, code, words in (
-                (["--device", "sim:10MiB"], DEMO, 71, "MiB"),
+                (["--device", "sim:10MiB"], DEMO, 71, "(not enough memory: "),
                 (["--max-context", "100000"], DEMO, 64, "8192"),
                 ([], str(ROOT / "README.md"), 65, "GGUF"),
                 ([], "nowhere.gguf", 66, "nowhere.gguf")):
             result = run("serve", model, "--port", "0", "--log-level", "off", *arguments)
             self.assertEqual(result.returncode, code, result.stderr)
             self.assertIn(words, result.stderr)
+
+
+    def test_figures_of_the_engine_in_health_and_metrics(self):
+        with Server("--batch", "3") as server:
+            usage = server.post(CHAT, question()).json()["usage"]
+
+            def engine_is_told():  # with its next pulse
+                engine = server.health()[1]["engine"]
+                return engine["steps"] > 0 and engine["running"] == 0 and engine
+
+            engine = wait_until("a pulse", engine_is_told)
+            self.assertEqual((engine["state"], engine["slots"], engine["failed_steps"]), ("ready", 3, 0))
+            self.assertGreater(engine["resident_bytes"], engine["anonymous_bytes"])
+            self.assertGreater(engine["anonymous_bytes"], 1 << 20)
+            reply = server.ask("GET", "/metrics")
+            self.assertEqual(reply.status, 200)
+            rows = dict(line.rsplit(" ", 1) for line in reply.body.decode().splitlines()
+                        if not line.startswith("#"))
+            self.assertEqual(float(rows["strata_prompt_tokens_total"]), usage["prompt_tokens"])
+            self.assertEqual(float(rows["strata_answer_tokens_total"]), usage["completion_tokens"])
+            self.assertEqual(float(rows["strata_engine_steps_total"]), engine["steps"])
+            self.assertEqual(rows['strata_engine_state{state="ready"}'], "1")
+            self.assertGreater(float(rows["strata_front_resident_bytes"]), 1 << 20)
 
 
 class Signals(unittest.TestCase):

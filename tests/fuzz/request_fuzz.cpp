@@ -24,7 +24,8 @@ struct World {
   server::testing::FakeEngine engine;
   server::Workers workers{1, 1};
   std::atomic<bool> draining = false;
-  server::Services services{config, frontend, engine, workers, draining, 0};
+  server::Metrics metrics;
+  server::Services services{config, frontend, engine, workers, metrics, draining, 0};
 };
 
 void check(const World& world, const server::Generation& generation) {

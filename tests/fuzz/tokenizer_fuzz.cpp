@@ -9,9 +9,9 @@
 
 #include "strata/base/check.h"
 #include "strata/base/error.h"
-#include "strata/text/detokenizer.h"
 #include "strata/text/tokenizer.h"
 #include "strata/text/utf8.h"
+#include "strata/text/utf8_stream.h"
 #include "tests/support/vocab.h"
 
 namespace strata::text {
@@ -41,15 +41,15 @@ VocabData small_vocab(std::string_view pre) {
 // The streamed text of ids is valid, never cut inside a character, and the same as that of all
 // their bytes at once.
 void check_stream(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
-  Detokenizer detokenizer(tokenizer, ControlTokens::kShow);
+  Utf8Stream stream;
   std::string streamed;
   for (const int32_t id : ids) {
-    const std::string delta = detokenizer.append(id);
+    const std::string delta = stream.append(tokenizer.piece(id));
     STRATA_CHECK(valid_utf8_prefix(delta) == delta.size());
-    STRATA_CHECK(detokenizer.pending().size() <= 3);
+    STRATA_CHECK(stream.pending().size() <= 3);
     streamed += delta;
   }
-  streamed += detokenizer.finish();
+  streamed += stream.finish();
   Utf8Stream whole;
   std::string expected = whole.append(tokenizer.decode(ids));
   expected += whole.finish();

@@ -23,7 +23,7 @@ class ChatShape final : public AnswerShape {
   std::string opening() const override {
     return chunk({{"role", "assistant"}, {"content", ""}}, nullptr);
   }
-  std::string piece(const ReasoningSplit::Part& part) const override {
+  std::string piece(const text::ReasoningSplit::Part& part) const override {
     Json delta = Json::object();
     if (!part.reasoning.empty()) delta["reasoning_content"] = part.reasoning;
     if (!part.content.empty()) delta["content"] = part.content;
@@ -35,8 +35,7 @@ class ChatShape final : public AnswerShape {
   std::string usage(const wire::Finished& end) const override {
     Json body = head("chat.completion.chunk");
     body["choices"] = Json::array();
-    body["usage"] = usage_json(end.usage);
-    body["timings"] = timings_json(end);
+    add_end(body, end);
     return dump(body);
   }
   std::string whole(const Whole& answer) const override {
@@ -47,8 +46,7 @@ class ChatShape final : public AnswerShape {
                                     {"message", std::move(message)},
                                     {"logprobs", nullptr},
                                     {"finish_reason", answer.finish_reason}}});
-    body["usage"] = usage_json(answer.end.usage);
-    body["timings"] = timings_json(answer.end);
+    add_end(body, answer.end);
     return dump(body);
   }
 
@@ -152,19 +150,11 @@ Generation read_chat(const std::string& body, const std::string& request_id,
     refuse_field("messages", e.what());
   }
 
-  Generation result;
-  result.submit.max_tokens = answer_tokens(static_cast<int64_t>(prompt.ids.size()),
-                                           options.max_tokens, services.engine.status());
-  result.submit.ids = std::move(prompt.ids);
-  result.submit.sampling = std::move(options.sampling);
-  result.submit.stops = std::move(options.stops);
-  const auto stop_ids = services.frontend.stop_ids();
-  result.submit.stop_ids.assign(stop_ids.begin(), stop_ids.end());
-  result.stream = options.stream;
-  result.include_usage = options.include_usage;
+  Generation result = make_generation(
+      std::move(prompt.ids), std::move(options),
+      std::make_unique<ChatShape>(request_id, services.config.model_name), services);
   result.split_reasoning = true;
   result.in_reasoning = prompt.in_reasoning;
-  result.shape = std::make_unique<ChatShape>(request_id, services.config.model_name);
   return result;
 }
 

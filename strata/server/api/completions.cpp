@@ -21,7 +21,7 @@ class CompletionShape final : public AnswerShape {
       : id_("cmpl-" + request_id), model_(std::move(model)), created_(unix_time()) {}
 
   std::string opening() const override { return ""; }
-  std::string piece(const ReasoningSplit::Part& part) const override {
+  std::string piece(const text::ReasoningSplit::Part& part) const override {
     return dump(with_choice(part.content, nullptr));
   }
   std::string closing(std::string_view finish_reason) const override {
@@ -50,10 +50,6 @@ class CompletionShape final : public AnswerShape {
                                     {"logprobs", nullptr},
                                     {"finish_reason", std::move(finish_reason)}}});
     return body;
-  }
-  static void add_end(Json& body, const wire::Finished& end) {
-    body["usage"] = usage_json(end.usage);
-    body["timings"] = timings_json(end);
   }
 
   const std::string id_, model_;
@@ -95,18 +91,9 @@ Generation read_completion(const std::string& body, const std::string& request_i
   GenerationFields options =
       read_generation_fields(fields, services.config.default_sampling, services.frontend);
 
-  Generation result;
-  result.submit.max_tokens =
-      answer_tokens(static_cast<int64_t>(ids.size()), options.max_tokens, services.engine.status());
-  result.submit.ids = std::move(ids);
-  result.submit.sampling = std::move(options.sampling);
-  result.submit.stops = std::move(options.stops);
-  const auto stop_ids = services.frontend.stop_ids();
-  result.submit.stop_ids.assign(stop_ids.begin(), stop_ids.end());
-  result.stream = options.stream;
-  result.include_usage = options.include_usage;
-  result.shape = std::make_unique<CompletionShape>(request_id, services.config.model_name);
-  return result;
+  return make_generation(std::move(ids), std::move(options),
+                         std::make_unique<CompletionShape>(request_id, services.config.model_name),
+                         services);
 }
 
 }  // namespace strata::server

@@ -11,12 +11,25 @@ Response health(const Services& services) {
   const supervise::Status status = services.engine.status();
   const bool answers =
       !services.draining && (status.state == State::kReady || status.state == State::kDegraded);
+  const wire::Pulse& pulse = status.pulse;
+  const Json engine = {{"state", supervise::name(status.state)},
+                       {"running", pulse.n_running},
+                       {"waiting", pulse.n_waiting},
+                       {"slots", status.limits.n_slots},
+                       {"context_length", status.limits.n_context},
+                       {"step_ms", pulse.step_ms},
+                       {"step_rows", pulse.step_rows},
+                       {"steps", pulse.work.steps},
+                       {"failed_steps", pulse.work.failed_steps},
+                       {"resident_bytes", pulse.resident},
+                       {"anonymous_bytes", pulse.anonymous}};
   const Json body = {{"status", services.draining ? "stopping" : supervise::name(status.state)},
                      {"reasons", status.reasons},
-                     {"phase", status.pulse.phase},
+                     {"phase", pulse.phase},
                      {"model", services.config.model_name},
                      {"requests", status.n_requests},
-                     {"restarts", status.n_restarts}};
+                     {"restarts", status.n_restarts},
+                     {"engine", engine}};
   return {answers ? 200 : 503, {{"Content-Type", "application/json"}}, dump(body)};
 }
 

@@ -6,7 +6,7 @@
 #include "strata/server/fields.h"
 #include "strata/server/json.h"
 #include "strata/server/request_error.h"
-#include "strata/text/detokenizer.h"
+#include "strata/text/utf8_stream.h"
 
 namespace strata::server {
 

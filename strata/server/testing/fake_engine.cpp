@@ -1,6 +1,7 @@
 #include "strata/server/testing/fake_engine.h"
 
 #include <algorithm>
+#include <new>
 #include <utility>
 #include <variant>
 
@@ -35,6 +36,7 @@ void FakeEngine::set_status(const supervise::Status& status) {
 }
 
 wire::RequestId FakeEngine::submit(wire::Submit submit, Callbacks callbacks) {
+  if (throws_) throw std::bad_alloc();
   wire::RequestId id = 0;
   {
     const std::lock_guard lock(mutex_);

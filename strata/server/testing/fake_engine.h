@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <cstddef>
 #include <map>
@@ -21,6 +22,8 @@ class FakeEngine final : public supervise::EngineClient {
   // The answer in pieces, then the end.
   void answer_with(const std::vector<std::string>& pieces,
                    wire::Reason reason = wire::Reason::kStop);
+  // From now on submit() throws.
+  void throw_at_submit() { throws_ = true; }
   void set_status(const supervise::Status& status);
 
   wire::RequestId submit(wire::Submit submit, Callbacks callbacks) override;
@@ -44,6 +47,7 @@ class FakeEngine final : public supervise::EngineClient {
   std::vector<wire::RequestId> cancelled_;
   std::map<wire::RequestId, Callbacks> live_;
   wire::RequestId last_ = 0;
+  std::atomic<bool> throws_ = false;
 };
 
 }  // namespace strata::server::testing

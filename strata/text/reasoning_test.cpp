@@ -1,10 +1,10 @@
-#include "strata/server/reasoning.h"
+#include "strata/text/reasoning.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 
-namespace strata::server {
+namespace strata::text {
 namespace {
 
 // Joined parts when the text comes in pieces of `size` bytes.
@@ -62,4 +62,4 @@ TEST(ReasoningSplit, HoldsBackNoMoreThanItMust) {
 }
 
 }  // namespace
-}  // namespace strata::server
+}  // namespace strata::text

@@ -1,4 +1,4 @@
-#include "strata/text/detokenizer.h"
+#include "strata/text/utf8_stream.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,6 +6,8 @@
 #include <random>
 
 #include "strata/base/error.h"
+#include "strata/text/tokenizer.h"
+#include "strata/text/tokenizer.h"
 #include "strata/text/utf8.h"
 #include "tests/support/vocab.h"
 
@@ -76,10 +78,10 @@ TEST(Utf8Stream, cuts_do_not_matter) {
 
 // Token ids of a chain, one by one.
 std::vector<std::string> deltas(const Tokenizer& tokenizer, const std::vector<int32_t>& ids) {
-  Detokenizer detokenizer(tokenizer);
+  Utf8Stream stream;
   std::vector<std::string> out;
-  for (const int32_t id : ids) out.push_back(detokenizer.append(id));
-  out.push_back(detokenizer.finish());
+  for (const int32_t id : ids) out.push_back(stream.append(tokenizer.piece(id)));
+  out.push_back(stream.finish());
   for (const std::string& delta : out) EXPECT_EQ(valid_utf8_prefix(delta), delta.size());
   return out;
 }
@@ -120,19 +122,6 @@ TEST(DetokenizerFieldCases, F015_every_cut_of_every_character_length) {
   EXPECT_EQ(joined(deltas(demo, demo.encode(text, SpecialParsing::kNone))), text);
   const Tokenizer bytes(byte_vocab());
   EXPECT_EQ(joined(deltas(bytes, bytes.encode(text, SpecialParsing::kNone))), text);
-}
-
-TEST(Detokenizer, control_tokens_are_hidden_unless_asked_for) {
-  VocabData data = byte_vocab();
-  add_token(data, "<|im_end|>", TokenType::kControl);   // 256
-  add_token(data, "<think>", TokenType::kUserDefined);  // 257
-  const Tokenizer tokenizer(data);
-  Detokenizer hiding(tokenizer);
-  EXPECT_EQ(hiding.append(257) + hiding.append('a') + hiding.append(256), "<think>a");
-  Detokenizer showing(tokenizer, ControlTokens::kShow);
-  EXPECT_EQ(showing.append('a') + showing.append(256), "a<|im_end|>");
-  EXPECT_THROW(hiding.append(258), Error);
-  EXPECT_THROW(hiding.append(-1), Error);
 }
 
 }  // namespace

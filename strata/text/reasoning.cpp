@@ -1,13 +1,14 @@
-#include "strata/server/reasoning.h"
+#include "strata/text/reasoning.h"
 
 #include <algorithm>
 
-namespace strata::server {
+#include "strata/base/text.h"
+
+namespace strata::text {
 namespace {
 
 constexpr std::string_view kOpen = "<think>";
 constexpr std::string_view kClose = "</think>";
-constexpr std::string_view kSpace = " \t\r\n";
 
 // Where a tail of `text` begins that `tag` may grow out of; the size if there is none.
 size_t partial_tag(std::string_view text, std::string_view tag) {
@@ -58,7 +59,7 @@ void ReasoningSplit::advance(Part& part, bool at_end) {
 
 // An answer may open the block itself, behind white space.
 bool ReasoningSplit::start(bool at_end) {
-  const size_t begin = std::min(held_.find_first_not_of(kSpace), held_.size());
+  const size_t begin = std::min(held_.find_first_not_of(kWhiteSpace), held_.size());
   const std::string_view rest = std::string_view(held_).substr(begin);
   if (rest.starts_with(kOpen)) {
     held_.erase(0, begin + kOpen.size());
@@ -71,7 +72,7 @@ bool ReasoningSplit::start(bool at_end) {
 }
 
 bool ReasoningSplit::skip_space(State next, bool at_end) {
-  held_.erase(0, std::min(held_.find_first_not_of(kSpace), held_.size()));
+  held_.erase(0, std::min(held_.find_first_not_of(kWhiteSpace), held_.size()));
   if (held_.empty() && !at_end) return false;
   state_ = next;
   return !held_.empty();
@@ -83,7 +84,7 @@ bool ReasoningSplit::reason(Part& part, bool at_end) {
   size_t end = closed ? close : at_end ? held_.size() : partial_tag(held_, kClose);
   // White space before the tag is not reasoning; without a tag it may still turn out to be that.
   if (closed || !at_end) {
-    const size_t last = std::string_view(held_).substr(0, end).find_last_not_of(kSpace);
+    const size_t last = std::string_view(held_).substr(0, end).find_last_not_of(kWhiteSpace);
     end = last == std::string_view::npos ? 0 : last + 1;
   }
   part.reasoning.append(held_, 0, end);
@@ -92,4 +93,4 @@ bool ReasoningSplit::reason(Part& part, bool at_end) {
   return closed;
 }
 
-}  // namespace strata::server
+}  // namespace strata::text

@@ -3,7 +3,7 @@
 #include <string>
 #include <string_view>
 
-namespace strata::server {
+namespace strata::text {
 
 // Parts the text of an answer into reasoning (a <think> block at its beginning) and content. The
 // tags and the white space next to them belong to neither. The concatenation of all results does
@@ -34,4 +34,4 @@ class ReasoningSplit {
   std::string held_;
 };
 
-}  // namespace strata::server
+}  // namespace strata::text

@@ -1,4 +1,4 @@
-#include "strata/text/detokenizer.h"
+#include "strata/text/utf8_stream.h"
 
 #include "strata/text/utf8.h"
 
@@ -27,12 +27,6 @@ std::string Utf8Stream::finish() {
   if (pending_.empty()) return {};
   pending_.clear();
   return std::string(kReplacementCharacter);
-}
-
-std::string Detokenizer::append(int32_t id) {
-  const std::string_view piece = tokenizer_.piece(id);
-  if (control_ == ControlTokens::kHide && tokenizer_.is_control(id)) return {};
-  return stream_.append(piece);
 }
 
 }  // namespace strata::text

@@ -1,0 +1,106 @@
+#include "strata/text/prompt.h"
+
+#include <string_view>
+
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/text.h"
+
+namespace strata::text {
+namespace {
+
+Value to_value(const ChatMessage& message, const std::string& role) {
+  // Roles come from a fixed list; the rest is text from outside.
+  Value::Members members = {{"role", Value::scaffold(role)},
+                            {"content", Value::content(message.content)}};
+  if (!message.reasoning.empty()) {
+    members.emplace_back("reasoning_content", Value::content(message.reasoning));
+  }
+  if (!message.tool_call_id.empty()) {
+    members.emplace_back("tool_call_id", Value::content(message.tool_call_id));
+  }
+  if (!message.tool_calls.empty()) {
+    Value::Items calls;
+    for (const ToolCall& call : message.tool_calls) {
+      calls.push_back(Value::map(
+          Value::Members{{"type", Value::scaffold("function")},
+                         {"function", Value::map(Value::Members{{"name", Value::content(call.name)},
+                                                                {"arguments", call.arguments}})}}));
+    }
+    members.emplace_back("tool_calls", Value::list(std::move(calls)));
+  }
+  return Value::map(std::move(members));
+}
+
+// The text after the last <think> is blank: the answer goes on inside it.
+bool ends_in_reasoning(const std::vector<RenderedSegment>& segments) {
+  if (segments.empty() || segments.back().content) return false;
+  const std::string_view tail = segments.back().text;
+  constexpr std::string_view kOpen = "<think>";
+  const size_t open = tail.rfind(kOpen);
+  return open != std::string_view::npos && trimmed(tail.substr(open + kOpen.size())).empty();
+}
+
+}  // namespace
+
+PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, const ChatTemplate& chat_template)
+    : tokenizer_(tokenizer), template_(chat_template), takes_late_system_(probe_late_system()) {}
+
+Prompt PromptBuilder::chat(const ChatPrompt& prompt) const {
+  const auto segments = render(prompt, takes_late_system_);
+  std::vector<Segment> parts;
+  for (const auto& segment : segments) parts.push_back({segment.text, !segment.content});
+  Prompt result;
+  result.ids = with_bos(tokenizer_, tokenizer_.encode(parts));
+  result.in_reasoning = ends_in_reasoning(segments);
+  return result;
+}
+
+std::vector<RenderedSegment> PromptBuilder::render(const ChatPrompt& prompt,
+                                                   bool keep_late_system) const {
+  Value::Items messages;
+  bool leading = true;
+  for (const ChatMessage& message : prompt.messages) {
+    const bool is_system = message.role == "system";
+    leading = leading && is_system;
+    const bool late = is_system && !leading && !keep_late_system;
+    messages.push_back(to_value(message, late ? "user" : message.role));
+  }
+  Value::Members context = {{"messages", Value::list(std::move(messages))},
+                            {"add_generation_prompt", Value::boolean(true)}};
+  for (const auto& variable : prompt.variables) {
+    if (ChatTemplate::is_function(variable.first)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  format("\"{}\" is a function of the template language: no variable may have its "
+                         "name",
+                         variable.first));
+    }
+    context.push_back(variable);
+  }
+  return template_.render(Value::map(std::move(context)));
+}
+
+// Templates differ in what they do with a system message that is not the first: print it, drop it,
+// or refuse it.
+bool PromptBuilder::probe_late_system() const {
+  const std::string word = "late system probe";
+  const ChatPrompt prompt{.messages = {{.role = "user", .content = "a"},
+                                       {.role = "assistant", .content = "b"},
+                                       {.role = "system", .content = word},
+                                       {.role = "user", .content = "c"}}};
+  try {
+    return joined(render(prompt, true)).find(word) != std::string::npos;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+std::vector<int32_t> with_bos(const Tokenizer& tokenizer, std::vector<int32_t> ids) {
+  const auto bos = tokenizer.bos_id();
+  if (tokenizer.add_bos() && bos && (ids.empty() || ids.front() != *bos)) {
+    ids.insert(ids.begin(), *bos);
+  }
+  return ids;
+}
+
+}  // namespace strata::text

@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <limits>
-#include <numeric>
 
 #include "strata/kernels/cpu/cpu.h"
 
@@ -69,15 +67,16 @@ AttendScratch carve(const QsaAttend& a, int64_t n_threads, Carver& carver) {
           carver.take<float>(n * (a.heads / a.pool.kv_heads))};
 }
 
+// Query heads [first, first + n), which share a kv head.
 template <class T>
-void attend_one(const QsaAttend& a, int row, int kv_head, const AttendScratch& s, int thread) {
+void attend_some(const QsaAttend& a, int row, int first, int n, const AttendScratch& s,
+                 int thread) {
   const int64_t room = max_cells(a);
   const int group = a.heads / a.pool.kv_heads, dk = a.pool.dk, dv = a.pool.dv;
   const Cells<T> cells =
-      collect<T>(a, row, kv_head, reinterpret_cast<const T**>(s.keys) + thread * room,
+      collect<T>(a, row, first / group, reinterpret_cast<const T**>(s.keys) + thread * room,
                  reinterpret_cast<const T**>(s.values) + thread * room);
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dk));
-  const int first = kv_head * group;
   const float* gate = a.gate.row(row) + first * a.gate_stride + a.gate_offset;
   const auto attend = [&] {
     if constexpr (sizeof(T) == 4) {
@@ -86,7 +85,7 @@ void attend_one(const QsaAttend& a, int row, int kv_head, const AttendScratch& s
       return row_fns().attend_f16;
     }
   }();
-  attend(a.q.row(row) + first * dk, group, dk, dv, cells.keys, cells.values, cells.n, scale, gate,
+  attend(a.q.row(row) + first * dk, n, dk, dv, cells.keys, cells.values, cells.n, scale, gate,
          a.gate_stride, s.score + thread * room * group, a.out.row(row) + first * dv);
 }
 
@@ -95,22 +94,19 @@ int64_t context_of_last(const Rows& rows) {
   return *rows.n_rows > 0 ? int64_t{rows.index[*rows.n_rows - 1]} + 1 : 0;
 }
 
-struct SelectScratch {
-  float* score;
-  int32_t* order;
-};
-SelectScratch carve(const QsaSelect& a, int64_t n_threads, Carver& carver) {
-  const int64_t n = (a.max_context / a.pool.ratio + 1) * n_threads;
-  return {carver.take<float>(n), carver.take<int32_t>(n)};
+int64_t max_blocks(const QsaSelect& a) { return a.max_context / a.pool.ratio + 1; }
+// Scores, for each thread a row.
+float* carve(const QsaSelect& a, int64_t n_threads, Carver& carver) {
+  return carver.take<float>(max_blocks(a) * n_threads);
 }
 
-// Scores of the first n blocks of a row, page by page.
-void score_blocks(const QsaSelect& a, int row, int64_t n, float* score) {
+// Scores of the blocks [begin, end) of a row, page by page; begin is the first of a page.
+void score_blocks(const QsaSelect& a, int row, int64_t begin, int64_t end, float* score) {
   const KvPool& pool = a.pool;
   const int dim = pool.index_dim, per_page = pool.blocks_per_page();
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
-  for (int64_t b = 0; b < n; b += per_page) {
-    const int here = static_cast<int>(std::min<int64_t>(per_page, n - b));
+  for (int64_t b = begin; b < end; b += per_page) {
+    const int here = static_cast<int>(std::min<int64_t>(per_page, end - b));
     const int64_t at = pool.pooled_cell(a.rows, a.rows.slot[row], b);
     if (pool.type == CacheType::kF32) {
       row_fns().index_scores_f32(a.q.row(row), reinterpret_cast<const float*>(pool.pooled) + at,
@@ -193,33 +189,43 @@ Bytes qsa_select_scratch(const device::Stream& stream, const QsaSelect& a) {
 }
 
 void qsa_select(const QsaSelect& a, ThreadPool& pool) {
+  constexpr double kNsABlock = 12;
   Carver carver(a.scratch.data());
-  const SelectScratch s = carve(a, pool.n_threads(), carver);
-  const int64_t room = a.max_context / a.pool.ratio + 1;
-  const int64_t blocks = context_of_last(a.rows) / a.pool.ratio;
-  pool.parallel_for(Loop{.n_items = *a.rows.n_rows,
-                         .ns_per_item = blocks > a.budget ? static_cast<double>(blocks) * 20 : 1},
+  float* scores = carve(a, pool.n_threads(), carver);
+  const int64_t room = max_blocks(a), n_rows = *a.rows.n_rows, budget = a.budget;
+  const auto complete = [&](int64_t row) { return (a.rows.index[row] + 1) / a.pool.ratio; };
+  const auto choose = [&](int64_t row, const float* score) {
+    row_fns().best_blocks(score, static_cast<int>(complete(row)), a.budget, a.blocks.row(row));
+    a.n_blocks[row] = a.budget;
+  };
+  for (int64_t row = 0; row < n_rows; ++row) a.n_blocks[row] = -1;
+  const int64_t most = context_of_last(a.rows) / a.pool.ratio;
+
+  if (n_rows < pool.n_threads()) {
+    // Fewer rows than threads: these share the blocks of each row.
+    const int64_t piece = int64_t{a.pool.blocks_per_page()} * 8;
+    for (int64_t row = 0; row < n_rows; ++row) {
+      const int64_t n = complete(row);
+      if (n <= budget) continue;
+      pool.parallel_for(Loop{.n_items = (n + piece - 1) / piece,
+                             .ns_per_item = static_cast<double>(piece) * kNsABlock},
+                        [&](int64_t begin, int64_t end) {
+                          score_blocks(a, static_cast<int>(row), begin * piece,
+                                       std::min(end * piece, n), scores);
+                        });
+      choose(row, scores);
+    }
+    return;
+  }
+  pool.parallel_for(Loop{.n_items = n_rows,
+                         .ns_per_item = most > budget ? static_cast<double>(most) * kNsABlock : 1},
                     [&](int64_t begin, int64_t end, int thread) {
-                      float* score = s.score + thread * room;
-                      int32_t* order = s.order + thread * room;
+                      float* score = scores + thread * room;
                       for (int64_t row = begin; row < end; ++row) {
-                        const int64_t n = (a.rows.index[row] + 1) / a.pool.ratio;
-                        a.n_blocks[row] = -1;
-                        if (n <= a.budget) continue;
-                        score_blocks(a, static_cast<int>(row), n, score);
-                        // A comparison needs an order: a broken score loses.
-                        for (int64_t b = 0; b < n; ++b) {
-                          if (score[b] != score[b])
-                            score[b] = -std::numeric_limits<float>::infinity();
-                        }
-                        std::iota(order, order + n, 0);
-                        std::nth_element(
-                            order, order + a.budget - 1, order + n, [&](int32_t x, int32_t y) {
-                              return score[x] != score[y] ? score[x] > score[y] : x < y;
-                            });
-                        std::sort(order, order + a.budget);
-                        std::copy_n(order, a.budget, a.blocks.row(row));
-                        a.n_blocks[row] = a.budget;
+                        const int64_t n = complete(row);
+                        if (n <= budget) continue;
+                        score_blocks(a, static_cast<int>(row), 0, n, score);
+                        choose(row, score);
                       }
                     });
 }
@@ -234,18 +240,24 @@ void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
   STRATA_CHECK(a.pool.dk <= kMaxHeadDim && a.pool.dv <= kMaxHeadDim);
   Carver carver(a.scratch.data());
   const AttendScratch s = carve(a, pool.n_threads(), carver);
-  const int kv_heads = a.pool.kv_heads;
+  const int kv_heads = a.pool.kv_heads, group = a.heads / kv_heads;
+  // A group of heads reads its cells once; where that is too few items, in parts.
+  constexpr int kPart = 4;
+  const int64_t groups = int64_t{*a.rows.n_rows} * kv_heads;
+  const int part = groups >= 4 * int64_t{pool.n_threads()} ? group : std::min(group, kPart);
+  const int parts = (group + part - 1) / part;
   const double cells = static_cast<double>(std::min(max_cells(a), context_of_last(a.rows)));
-  pool.parallel_for(Loop{.n_items = static_cast<int64_t>(*a.rows.n_rows) * kv_heads,
-                         .ns_per_item = cells * (a.heads / kv_heads) * a.pool.dk * 0.08},
+  pool.parallel_for(Loop{.n_items = groups * parts, .ns_per_item = cells * part * a.pool.dk * 0.05},
                     [&](int64_t begin, int64_t end, int thread) {
                       for (int64_t i = begin; i < end; ++i) {
-                        const int row = static_cast<int>(i / kv_heads),
-                                  head = static_cast<int>(i % kv_heads);
+                        const int row = static_cast<int>(i / parts / kv_heads);
+                        const int head = static_cast<int>(i / parts % kv_heads);
+                        const int at = static_cast<int>(i % parts) * part;
+                        const int first = head * group + at, n = std::min(part, group - at);
                         if (a.pool.type == CacheType::kF32) {
-                          attend_one<float>(a, row, head, s, thread);
+                          attend_some<float>(a, row, first, n, s, thread);
                         } else {
-                          attend_one<uint16_t>(a, row, head, s, thread);
+                          attend_some<uint16_t>(a, row, first, n, s, thread);
                         }
                       }
                     });

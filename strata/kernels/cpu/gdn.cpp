@@ -5,7 +5,9 @@
 namespace strata::kernels::cpu {
 namespace {
 
-constexpr int kTile = 32;  // value columns given out together
+constexpr int kTile = 64;  // value columns given out together
+// A layer's state from here on is no longer in a cache when the next token needs it.
+constexpr int64_t kLargeState = 1 << 20;
 
 struct GdnScratch {
   float* qk;            // [rows, 2 * key_heads * dk] normalised
@@ -50,7 +52,8 @@ void gdn(const Gdn& a, ThreadPool& pool) {
 
   const int64_t tiles = (dv + kTile - 1) / kTile;
   const int64_t per_seq = a.value_heads * tiles;
-  const double ns_per_row = 0.5 * dk * kTile / 4;
+  const double ns_per_row = 0.5 * dk * kTile / 8;
+  const bool large = int64_t{a.value_heads} * dk * dv * 4 >= kLargeState;
   pool.parallel_for(
       Loop{.n_items = *a.rows.n_seqs * per_seq,
            .ns_per_item = ns_per_row * (1 + static_cast<double>(n_rows) / *a.rows.n_seqs)},
@@ -68,7 +71,7 @@ void gdn(const Gdn& a, ThreadPool& pool) {
                          q + static_cast<int64_t>(a.key_heads) * dk, qk_width,
                          a.qkv.row(first) + qk_width + h * dv, a.qkv.extent(1),
                          s.decay + first * a.value_heads + h, s.beta + first * a.value_heads + h,
-                         a.value_heads, a.o.row(first) + h * dv, log, v_width);
+                         a.value_heads, a.o.row(first) + h * dv, log, v_width, large);
         }
       });
 

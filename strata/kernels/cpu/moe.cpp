@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 
 #include "strata/kernels/cpu/cpu.h"
 
@@ -8,6 +7,8 @@ namespace {
 
 constexpr int kPiece = 64;  // weight rows given out together
 constexpr int kMaxTopK = 64;
+
+int64_t pieces(int rows) { return (rows + kPiece - 1) / kPiece; }
 
 // The (row, choice) pairs of a step sorted by expert, so that each expert's weights are read once.
 struct Groups {
@@ -18,24 +19,54 @@ struct Groups {
   int n_distinct = 0;
 };
 
+// gate and up of some rows, silu(gate) * up in place of gate, and that quantised.
+struct HiddenRows {
+  float *gate, *up;  // [rows, ff]
+  Activations h;
+};
+
+HiddenRows carve_hidden(int rows, int ff, const Weight& down, Carver& carver) {
+  float* gate = carver.take<float>(int64_t{rows} * ff);
+  float* up = carver.take<float>(int64_t{rows} * ff);
+  HiddenRows hidden{gate, up, Activations(gate, ff, rows, ff)};
+  hidden.h.want(down, carver);
+  return hidden;
+}
+
+// Columns [first, last) of silu(gate x) * (up x) for the rows of index, or all of x.
+void gate_and_up(const Activations& x, const Weight& gate, const Weight& up, int first, int last,
+                 std::span<const int32_t> index, float* g, float* u) {
+  const int64_t ff = gate.rows;
+  x.multiply(gate, first, last, index, {.y = g, .stride = ff});
+  x.multiply(up, first, last, index, {.y = u, .stride = ff});
+  const int64_t n = index.empty() ? x.n_rows() : static_cast<int64_t>(index.size());
+  for (int64_t i = 0; i < n; ++i) {
+    row_fns().swiglu(g + i * ff + first, u + i * ff + first, last - first);
+  }
+}
+
 struct FfnScratch {
   Groups groups;
-  float *gate, *up;  // [pairs, ff]
-  Activations x, h;
+  HiddenRows routed, shared;
+  Activations x;
 };
 
 FfnScratch carve(const ExpertFfn& a, int n_rows, Carver& carver) {
-  const int64_t experts = a.parts.extent(0), pairs = n_rows * a.id.extent(1);
-  const int width = a.shape.gate.cols, ff = a.shape.gate.rows;
-  Groups groups{carver.take<int32_t>(experts + 1), carver.take<int32_t>(experts),
-                carver.take<int32_t>(pairs), carver.take<int32_t>(pairs)};
-  float* gate = carver.take<float>(pairs * ff);
-  float* up = carver.take<float>(pairs * ff);
-  FfnScratch s{groups, gate, up, Activations(a.x.data(), width, n_rows, width),
-               Activations(gate, ff, static_cast<int>(pairs), ff)};
+  const int64_t experts = a.parts.extent(0);
+  const int pairs = n_rows * static_cast<int>(a.id.extent(1));
+  const int width = a.shape.gate.cols;
+  const Groups groups{carver.take<int32_t>(experts + 1), carver.take<int32_t>(experts),
+                      carver.take<int32_t>(pairs), carver.take<int32_t>(pairs)};
+  const HiddenRows routed = carve_hidden(pairs, a.shape.gate.rows, a.shape.down, carver);
+  const HiddenRows shared =
+      carve_hidden(a.shared.gate ? n_rows : 0, a.shared.gate.rows, a.shared.down, carver);
+  FfnScratch s{groups, routed, shared, Activations(a.x.data(), width, n_rows, width)};
   s.x.want(a.shape.gate, carver);
   s.x.want(a.shape.up, carver);
-  s.h.want(a.shape.down, carver);
+  if (a.shared.gate) {
+    s.x.want(a.shared.gate, carver);
+    s.x.want(a.shared.up, carver);
+  }
   return s;
 }
 
@@ -72,23 +103,16 @@ Weight matrix(const ExpertFfn& a, int e, int part) {
 
 void router_topk(const RouterTopk& a, ThreadPool& pool) {
   const int n = static_cast<int>(a.logits.extent(1));
-  pool.parallel_for(Loop{.n_items = *a.n_rows, .ns_per_item = n * (2.0 + a.top_k * 0.5)},
+  pool.parallel_for(Loop{.n_items = *a.n_rows, .ns_per_item = n * (0.5 + a.top_k * 0.05)},
                     [&](int64_t begin, int64_t end) {
                       for (int64_t row = begin; row < end; ++row) {
                         // In place: the logits are not needed again.
                         float* p = a.logits.row(row);
                         row_fns().softmax(p, n, p);
-                        for (int i = 0; i < n; ++i) p[i] = p[i] == p[i] ? p[i] : -1.0f;
-                        float total = 0;
                         float kept[kMaxTopK];
-                        for (int j = 0; j < a.top_k; ++j) {
-                          int best = 0;
-                          for (int i = 1; i < n; ++i) best = p[i] > p[best] ? i : best;
-                          a.id.row(row)[j] = best;
-                          kept[j] = p[best];
-                          total = total + p[best];
-                          p[best] = -std::numeric_limits<float>::infinity();
-                        }
+                        row_fns().top_k(p, n, a.top_k, a.id.row(row), kept);
+                        float total = 0;
+                        for (int j = 0; j < a.top_k; ++j) total = total + kept[j];
                         for (int j = 0; j < a.top_k; ++j) a.weight.row(row)[j] = kept[j] / total;
                       }
                     });
@@ -110,43 +134,54 @@ void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
 
   const int n_pairs = n_rows * static_cast<int>(a.id.extent(1));
   const int rows_each = std::max(1, n_pairs / std::max(1, g.n_distinct));
-  // An item is a piece of one expert; its rows of gate and up make the same part of h.
-  const int64_t ff_pieces = (ff + kPiece - 1) / kPiece;
-  pool.parallel_for(
-      Loop{.n_items = g.n_distinct * ff_pieces,
-           .ns_per_item = 2 * matmul_ns(a.shape.gate, kPiece, rows_each)},
-      [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int e = g.expert[i / ff_pieces];
-          const int first = static_cast<int>(i % ff_pieces) * kPiece;
-          const int last = std::min(first + kPiece, ff);
-          const std::span<const int32_t> index(g.row + g.first[e], g.row + g.first[e + 1]);
-          float* gate = s.gate + static_cast<int64_t>(g.first[e]) * ff;
-          float* up = s.up + static_cast<int64_t>(g.first[e]) * ff;
-          s.x.multiply(matrix(a, e, 0), first, last, index, {.y = gate, .stride = ff});
-          s.x.multiply(matrix(a, e, 1), first, last, index, {.y = up, .stride = ff});
-          for (size_t p = 0; p < index.size(); ++p) {
-            row_fns().swiglu(gate + p * ff + first, up + p * ff + first, last - first);
-          }
-        }
-      });
+  // An item is a piece of one expert, the shared one first; its rows of gate and up make the same
+  // part of h. One loop for all of them: no barrier an expert.
+  const int64_t ff_pieces = pieces(ff), shared_pieces = n_rows > 0 ? pieces(a.shared.gate.rows) : 0;
+  pool.parallel_for(Loop{.n_items = shared_pieces + g.n_distinct * ff_pieces,
+                         .ns_per_item = 2 * matmul_ns(a.shape.gate, kPiece, rows_each)},
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        if (i < shared_pieces) {
+                          const int first = static_cast<int>(i) * kPiece;
+                          gate_and_up(s.x, a.shared.gate, a.shared.up, first,
+                                      std::min(first + kPiece, a.shared.gate.rows), {},
+                                      s.shared.gate, s.shared.up);
+                          continue;
+                        }
+                        const int64_t at = i - shared_pieces;
+                        const int e = g.expert[at / ff_pieces];
+                        const int first = static_cast<int>(at % ff_pieces) * kPiece;
+                        const int64_t row = int64_t{g.first[e]} * ff;
+                        gate_and_up(s.x, matrix(a, e, 0), matrix(a, e, 1), first,
+                                    std::min(first + kPiece, ff),
+                                    {g.row + g.first[e], g.row + g.first[e + 1]},
+                                    s.routed.gate + row, s.routed.up + row);
+                      }
+                    });
 
-  s.h.quantise(pool);
-  const int64_t out_pieces = (width + kPiece - 1) / kPiece;
-  pool.parallel_for(Loop{.n_items = g.n_distinct * out_pieces,
+  s.routed.h.quantise(pool);
+  if (a.shared.gate) s.shared.h.quantise(pool);
+  const int64_t out_pieces = pieces(width), shared_out = shared_pieces > 0 ? out_pieces : 0;
+  pool.parallel_for(Loop{.n_items = shared_out + g.n_distinct * out_pieces,
                          .ns_per_item = matmul_ns(a.shape.down, kPiece, rows_each)},
                     [&](int64_t begin, int64_t end) {
                       int32_t index[256];
                       for (int64_t i = begin; i < end; ++i) {
-                        const int e = g.expert[i / out_pieces];
                         const int first = static_cast<int>(i % out_pieces) * kPiece;
                         const int last = std::min(first + kPiece, width);
+                        if (i < shared_out) {
+                          s.shared.h.multiply(a.shared.down, first, last, {},
+                                              {.y = a.shared.y.data(), .stride = width});
+                          continue;
+                        }
+                        const int e = g.expert[(i - shared_out) / out_pieces];
                         for (int p = g.first[e]; p < g.first[e + 1]; p += 256) {
                           const int n = std::min(256, g.first[e + 1] - p);
                           for (int j = 0; j < n; ++j) index[j] = p + j;
-                          s.h.multiply(matrix(a, e, 2), first, last,
-                                       std::span<const int32_t>(index, static_cast<size_t>(n)),
-                                       {.y = a.out.data(), .stride = width, .row = g.out + p});
+                          s.routed.h.multiply(
+                              matrix(a, e, 2), first, last,
+                              std::span<const int32_t>(index, static_cast<size_t>(n)),
+                              {.y = a.out.data(), .stride = width, .row = g.out + p});
                         }
                       }
                     });
@@ -179,19 +214,16 @@ void expert_combine(const ExpertCombine& a, ThreadPool& pool) {
 namespace {
 
 struct SharedScratch {
-  float *gate, *up;
-  Activations x, h;
+  HiddenRows hidden;
+  Activations x;
 };
 
 SharedScratch carve(const SharedFfn& a, int n_rows, Carver& carver) {
-  const int width = a.gate.cols, ff = a.gate.rows;
-  float* gate = carver.take<float>(static_cast<int64_t>(n_rows) * ff);
-  float* up = carver.take<float>(static_cast<int64_t>(n_rows) * ff);
-  SharedScratch s{gate, up, Activations(a.x.data(), width, n_rows, width),
-                  Activations(gate, ff, n_rows, ff)};
+  const int width = a.gate.cols;
+  const HiddenRows hidden = carve_hidden(n_rows, a.gate.rows, a.down, carver);
+  SharedScratch s{hidden, Activations(a.x.data(), width, n_rows, width)};
   s.x.want(a.gate, carver);
   s.x.want(a.up, carver);
-  s.h.want(a.down, carver);
   return s;
 }
 
@@ -208,26 +240,20 @@ void shared_ffn(const SharedFfn& a, ThreadPool& pool) {
   Carver carver(a.scratch.data());
   const SharedScratch s = carve(a, n_rows, carver);
   s.x.quantise(pool);
-  const int64_t ff_pieces = (ff + kPiece - 1) / kPiece;
   pool.parallel_for(
-      Loop{.n_items = ff_pieces, .ns_per_item = 2 * matmul_ns(a.gate, kPiece, n_rows)},
+      Loop{.n_items = pieces(ff), .ns_per_item = 2 * matmul_ns(a.gate, kPiece, n_rows)},
       [&](int64_t begin, int64_t end) {
-        const int first = static_cast<int>(begin) * kPiece;
-        const int last = std::min(static_cast<int>(end) * kPiece, ff);
-        s.x.multiply(a.gate, first, last, {}, {.y = s.gate, .stride = ff});
-        s.x.multiply(a.up, first, last, {}, {.y = s.up, .stride = ff});
-        for (int64_t row = 0; row < n_rows; ++row) {
-          row_fns().swiglu(s.gate + row * ff + first, s.up + row * ff + first, last - first);
-        }
+        gate_and_up(s.x, a.gate, a.up, static_cast<int>(begin) * kPiece,
+                    std::min(static_cast<int>(end) * kPiece, ff), {}, s.hidden.gate, s.hidden.up);
       });
-  s.h.quantise(pool);
-  const int64_t out_pieces = (width + kPiece - 1) / kPiece;
-  pool.parallel_for(Loop{.n_items = out_pieces, .ns_per_item = matmul_ns(a.down, kPiece, n_rows)},
-                    [&](int64_t begin, int64_t end) {
-                      s.h.multiply(a.down, static_cast<int>(begin) * kPiece,
-                                   std::min(static_cast<int>(end) * kPiece, width), {},
-                                   {.y = a.y.data(), .stride = width});
-                    });
+  s.hidden.h.quantise(pool);
+  pool.parallel_for(
+      Loop{.n_items = pieces(width), .ns_per_item = matmul_ns(a.down, kPiece, n_rows)},
+      [&](int64_t begin, int64_t end) {
+        s.hidden.h.multiply(a.down, static_cast<int>(begin) * kPiece,
+                            std::min(static_cast<int>(end) * kPiece, width), {},
+                            {.y = a.y.data(), .stride = width});
+      });
 }
 
 }  // namespace strata::kernels::cpu

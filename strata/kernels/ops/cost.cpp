@@ -48,11 +48,12 @@ device::Cost cost_of(const ExpertCombine& a) {
 device::Cost cost_of(const ExpertFfn& a) {
   const int64_t rows = a.x.extent(0), pairs = rows * a.id.extent(1);
   const Weights one({a.shape.gate, a.shape.up, a.shape.down}, 1);
+  const Weights shared({a.shared.gate, a.shared.up, a.shared.down}, rows);
   const int64_t distinct = std::min<int64_t>(pairs, a.parts.extent(0));
   return {.op = "expert_ffn",
-          .read = one.read * static_cast<Bytes>(distinct) + bytes(a.x),
-          .written = bytes(a.out),
-          .ops = one.ops * static_cast<uint64_t>(pairs)};
+          .read = one.read * static_cast<Bytes>(distinct) + shared.read + bytes(a.x),
+          .written = bytes(a.out) + bytes(a.shared.y),
+          .ops = one.ops * static_cast<uint64_t>(pairs) + shared.ops};
 }
 device::Cost cost_of(const GatedNorm& a) {
   return elementwise("gated_norm", bytes(a.o) + bytes(a.z), bytes(a.out));

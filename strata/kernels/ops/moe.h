@@ -31,12 +31,19 @@ struct ExpertShape {
 // Shapes: x [max_rows, width]; id [max_rows, top_k]; out [max_rows, top_k, width];
 //         parts [experts, 3]: where the gate, up and down matrix of each expert lie; null if the
 //         expert is not here, which a chosen one must not be.
+// shared: the expert that every row takes, computed in the same loops where it is given; what
+// SharedFfn says. y [max_rows, width].
 struct ExpertFfn {
+  struct Shared {
+    Weight gate, up, down;
+    View<float> y;
+  };
   const int32_t* n_rows = nullptr;
   View<const float> x;
   View<const int32_t> id;
   View<const std::byte* const> parts;
   ExpertShape shape;
+  Shared shared;
   View<float> out;
   View<std::byte> scratch;
 };

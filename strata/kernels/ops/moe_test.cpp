@@ -151,21 +151,34 @@ void expect_ffn_parity(const FfnCase& c, uint32_t seed) {
     id.insert(id.end(), all.begin(), all.begin() + c.top_k);
   }
   const int32_t count = c.n_rows;
+  // Every other case has a shared expert, of a width of its own.
+  const bool with_shared = seed % 2 == 0;
+  const int shared_ff = c.ff % 32 == 0 ? 2 * c.ff : c.ff + 3;
+  const testing::TestWeight shared_gate(rng, c.gate, shared_ff, c.width, 0.2f),
+      shared_up(rng, c.gate, shared_ff, c.width, 0.2f),
+      shared_down(rng, c.down, c.width, shared_ff, 0.2f);
+  ExpertFfn::Shared shared;
+  if (with_shared) shared = {.gate = shared_gate.w, .up = shared_up.w, .down = shared_down.w};
   testing::expect_same(
       format("{} of {} experts, {} x {}, {} rows of {} and {}", c.top_k, c.experts, c.width, c.ff,
              c.n_rows, quant::name(c.gate), quant::name(c.down)),
       [&](Machine& m) {
         std::vector<float> y(static_cast<size_t>(max_rows * c.top_k * c.width), -7.5f);
+        std::vector<float> shared_y(static_cast<size_t>(max_rows * c.width), -7.5f);
+        if (with_shared) shared.y = View<float>(shared_y.data(), {max_rows, c.width});
         m.run(m.ops().expert_ffn,
               ExpertFfn{.n_rows = &count,
                         .x = View<const float>(x.data(), {max_rows, c.width}),
                         .id = View<const int32_t>(id.data(), {max_rows, c.top_k}),
                         .parts = View<const std::byte* const>(experts.parts.data(), {c.experts, 3}),
                         .shape = experts.shape,
+                        .shared = shared,
                         .out = View<float>(y.data(), {max_rows, c.top_k, c.width})});
         EXPECT_EQ(y.back(), -7.5f);
+        EXPECT_EQ(shared_y.back(), -7.5f);
         Outputs out;
         out.add("y", y);
+        out.add("shared", shared_y);
         return out;
       });
 }

@@ -56,6 +56,9 @@ void expert_ffn(const ExpertFfn& a) {
       if (a.shape.down_scale) down.scale = a.shape.down_scale + e;
       swiglu_row(gate, up, down, a.x.row(row), a.out.row(row) + j * width);
     }
+    if (a.shared.gate) {
+      swiglu_row(a.shared.gate, a.shared.up, a.shared.down, a.x.row(row), a.shared.y.row(row));
+    }
   }
 }
 

@@ -37,11 +37,12 @@ struct RowFns {
                       float* decay, float* beta);
   // The delta rule of one head over n tokens, value columns [v0, v0 + vn): reads s_in, writes
   // s_out ([dk, dv] both). q, k: n rows `qk_stride` apart; v, o: `v_stride`, `o_stride`; decay,
-  // beta: `gate_stride`. log_d: row t at t * o_stride, or null. vn <= 64.
+  // beta: `gate_stride`. log_d: row t at t * o_stride, or null. dk <=
+  // 256. past_caches: the state is larger than what stays in a cache until the next token.
   void (*delta_rule)(const float* s_in, float* s_out, int dk, int dv, int v0, int vn, int n,
                      const float* q, const float* k, int64_t qk_stride, const float* v,
                      int64_t v_stride, const float* decay, const float* beta, int64_t gate_stride,
-                     float* o, float* log_d, int64_t o_stride);
+                     float* o, float* log_d, int64_t o_stride, bool past_caches);
   // Its replay from the log.
   void (*delta_replay)(const float* s_in, float* s_out, int dk, int dv, int n, const float* k,
                        int64_t k_stride, const float* d, int64_t d_stride, const float* decay,
@@ -52,11 +53,15 @@ struct RowFns {
   void (*norm_rope)(const float* x, const float* w, int dim, float eps, const float* rope,
                     int pairs, float* out);
   void (*to_f16)(const float* x, int n, uint16_t* out);
-  // score[b] = sum over heads of relu(q_h . key_b) * scale; keys stand together.
+  // score[b] = sum over heads of relu(q_h . key_b) * scale, -infinity if that is no number; keys
+  // stand together.
   void (*index_scores_f32)(const float* q, const float* keys, int heads, int dim, int n,
                            float scale, float* score);
   void (*index_scores_f16)(const float* q, const uint16_t* keys, int heads, int dim, int n,
                            float scale, float* score);
+  // The indices of the `budget` best of n scores, ascending; of equals the lower index. Scores are
+  // -infinity or from 0 on; budget < n.
+  void (*best_blocks)(const float* score, int n, int budget, int32_t* block);
   // Attention of `heads` query heads over n cells; keys[i], values[i] point at cell i's row. score:
   // scratch [heads, n]. gate of head h at h * gate_stride; out [heads, dv].
   void (*attend_f32)(const float* q, int heads, int dk, int dv, const float* const* keys,
@@ -72,6 +77,11 @@ struct RowFns {
   // y = sum_j weight[j] * expert[j], in the order given, then + sigm(gate) * shared
   void (*combine)(const float* const* expert, const float* weight, int n_experts, float gate,
                   const float* shared, int n, float* y);
+  // The k largest of p by falling value, of equals the lower index first; a NaN counts as -1.
+  // Overwrites p.
+  void (*top_k)(float* p, int n, int k, int32_t* id, float* kept);
+  // The index of the largest, of equals the lowest; -1 if nothing is above -infinity.
+  int64_t (*argmax)(const float* x, int64_t n);
 };
 
 const RowFns& row_fns_avx2();

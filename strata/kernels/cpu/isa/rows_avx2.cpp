@@ -7,6 +7,7 @@
 namespace strata::kernels::cpu {
 namespace {
 #include "strata/kernels/canonical_math.inl"
+#include "strata/kernels/cpu/isa/rows_vec.inl"
 #include "strata/kernels/cpu/isa/rows.inl"
 }  // namespace
 

@@ -19,6 +19,7 @@ struct Inside {
   int thread = 0;
 };
 thread_local Inside inside;
+thread_local const void* settled_in = nullptr;  // the pool that placed this thread last
 
 // The next chunk of a cursor that has none: above every chunk's number.
 constexpr uint64_t kClosed = 0xffffffff;
@@ -61,8 +62,15 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(const Loop& loop, Body body) {
   if (loop.n_items <= 0) return;
   STRATA_CHECK(loop.grain > 0);
+  if (settled_in != this) settle(inside.pool == this ? inside.thread : 0);
   if (inside.pool == this) return body(0, loop.n_items, inside.thread);
   int64_t grain = loop.grain;
+  if (loop.ns_per_item > 0) {
+    const double n = static_cast<double>(options_.least_chunk.count()) /
+                     (loop.ns_per_item * static_cast<double>(grain));
+    // Comparing first: a tiny estimate makes n larger than an integer.
+    if (n > 1) grain *= static_cast<int64_t>(std::min(n, static_cast<double>(loop.n_items)));
+  }
   int64_t n_chunks = (loop.n_items - 1) / grain + 1;
   constexpr int64_t kMaxChunks = int64_t{1} << 30;  // a cursor counts them in 32 bits
   if (n_chunks > kMaxChunks) {
@@ -115,6 +123,13 @@ void ThreadPool::run(const Loop& loop, Body body) {
   }
 }
 
+// Once for each thread: workers at their start, a caller at its first loop.
+void ThreadPool::settle(int thread) const {
+  settled_in = this;
+  const auto at = static_cast<size_t>(thread);
+  if (at < options_.cpus.size()) os::run_on(options_.cpus[at]);
+}
+
 void ThreadPool::publish(const Loop& loop, Body body, uint32_t n_chunks, int64_t grain) {
   const bool own_first = loop.share == Loop::Share::kOwnFirst;
   const uint32_t n_ranges = own_first ? std::min(static_cast<uint32_t>(n_threads_), n_chunks) : 1;
@@ -162,12 +177,13 @@ uint32_t ThreadPool::work(uint32_t epoch, int thread) {
       if (static_cast<uint32_t>(at >> 32) != epoch) return n_done;
       const auto chunk = static_cast<uint32_t>(at);
       if (chunk >= end) break;
-      if (!cursor.compare_exchange_weak(at, at + 1, std::memory_order_acq_rel, kRelaxed)) continue;
-      ++n_done;
+      const uint32_t n = std::max((end - chunk) / (2 * static_cast<uint32_t>(n_threads_)), 1U);
+      if (!cursor.compare_exchange_weak(at, at + n, std::memory_order_acq_rel, kRelaxed)) continue;
+      n_done += n;
       if (!failed_.load(kRelaxed)) {
         try {
           const int64_t begin = chunk * grain;
-          body(begin, std::min(begin + grain, n_items), thread);
+          body(begin, std::min(begin + n * grain, n_items), thread);
         } catch (...) {
           if (!failed_.exchange(true, kRelaxed)) failure_ = std::current_exception();
         }
@@ -181,6 +197,7 @@ uint32_t ThreadPool::work(uint32_t epoch, int thread) {
 void ThreadPool::worker(int thread) {
   os::set_thread_name(format("strata-cpu{}", thread).c_str());
   inside = {this, thread};
+  settle(thread);
   uint32_t seen = 0;
   for (;;) {
     uint32_t epoch = epoch_.load(std::memory_order_acquire);

@@ -24,6 +24,12 @@ struct ThreadPoolOptions {
   std::chrono::nanoseconds inline_below = std::chrono::microseconds(4);
   // Below this sleepers are left asleep: those awake share the loop.
   std::chrono::nanoseconds wake_above = std::chrono::microseconds(20);
+  // What is claimed at once takes at least about this long, if the loop's time is known: a claim
+  // moves a cache line between cores.
+  std::chrono::nanoseconds least_chunk = std::chrono::microseconds(1);
+  // The CPUs that thread i stays on, the caller being thread 0; empty: anywhere. For machines of
+  // several memory nodes, os::thread_cpus.
+  std::vector<std::vector<int>> cpus{};
 };
 
 // How one loop is cut.
@@ -41,7 +47,8 @@ struct Loop {
 
 // Threads for computing. Chunks are claimed, never handed out, so a worker that sleeps or lost its
 // core delays the chunk it holds and nothing else; the caller alone finishes a loop whose workers
-// do not come. No heap use per loop.
+// do not come. Claims are long at first and fall towards the end: few of them, neighbouring items
+// in one call, and yet all threads end together. No heap use per loop.
 //
 // One loop at a time: one thread (any, not always the same) calls parallel_for. A call from inside
 // a loop of the same pool runs on the calling thread.
@@ -99,6 +106,7 @@ class ThreadPool {
   };
 
   void run(const Loop& loop, Body body);
+  void settle(int thread) const;
   void publish(const Loop& loop, Body body, uint32_t n_chunks, int64_t grain);
   uint32_t work(uint32_t epoch, int thread);
   void worker(int thread);

@@ -1,7 +1,9 @@
 #include "strata/base/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -83,18 +85,45 @@ TEST(ThreadPool, CheapLoopsStayOnTheCaller) {
   EXPECT_EQ(n_calls, 1);
 }
 
+// With one thread that claims, the calls show the claims.
+TEST(ThreadPool, ClaimsFallAndAreNotTooShort) {
+  ThreadPool pool({.n_threads = 2,
+                   .spin = microseconds(0),
+                   .inline_below = microseconds(0),
+                   .wake_above = std::chrono::hours(1),
+                   .least_chunk = microseconds(1)});
+  std::atomic<int> n_begun{0};
+  pool.parallel_for(2, 1, [&](int64_t, int64_t) {
+    ++n_begun;
+    while (n_begun.load() < 2) std::this_thread::yield();
+  });
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the worker sleeps, and stays so
+  const auto claims = [&](const Loop& loop) {
+    std::vector<int64_t> sizes;
+    pool.parallel_for(loop, [&](int64_t begin, int64_t end) { sizes.push_back(end - begin); });
+    return sizes;
+  };
+  const std::vector<int64_t> long_items = claims({.n_items = 64, .ns_per_item = 2000});
+  EXPECT_EQ(long_items.front(), 16);
+  EXPECT_EQ(long_items.back(), 1);
+  EXPECT_TRUE(std::is_sorted(long_items.rbegin(), long_items.rend()));
+  for (int64_t n : claims({.n_items = 1000, .grain = 2, .ns_per_item = 10})) EXPECT_GE(n, 100);
+  EXPECT_EQ(claims({.n_items = 1000, .ns_per_item = 1e-300}), std::vector<int64_t>{1000});
+}
+
 // Every worker but the caller sits in its first chunk until all other chunks are done.
 TEST(ThreadPool, AWorkerThatDoesNotMoveDelaysOnlyItsOwnChunk) {
   ThreadPool pool(4);
-  std::atomic<int> n_done{0};
+  std::atomic<int64_t> n_done{0}, n_held{0};
   const std::thread::id self = std::this_thread::get_id();
   for (const auto share : {Loop::Share::kDynamic, Loop::Share::kOwnFirst}) {
-    n_done = 0;
-    pool.parallel_for(Loop{.n_items = 40, .grain = 1, .share = share}, [&](int64_t, int64_t) {
+    n_done = 0, n_held = 0;
+    pool.parallel_for(Loop{.n_items = 40, .share = share}, [&](int64_t begin, int64_t end) {
       if (std::this_thread::get_id() != self) {
-        while (n_done.load() < 40 - 3) std::this_thread::yield();
+        n_held += end - begin;
+        while (n_done.load() + n_held.load() < 40) std::this_thread::yield();
       }
-      ++n_done;
+      n_done += end - begin;
     });
     EXPECT_EQ(n_done.load(), 40);
   }
@@ -178,6 +207,38 @@ TEST(ThreadPool, ManyLoopsOfAllKinds) {
     }
     EXPECT_EQ(values, want);
   }
+}
+
+int cpus_of_this_thread(cpu_set_t& set) {
+  CPU_ZERO(&set);
+  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
+}
+
+// In a thread of its own, whose mask is lost with it.
+TEST(ThreadPool, ThreadsStayOnTheirCpus) {
+  cpu_set_t ours;
+  ASSERT_GE(cpus_of_this_thread(ours), 1);
+  int first = 0;
+  while (!CPU_ISSET(first, &ours)) ++first;
+  std::thread caller([&] {
+    ThreadPool pool({.n_threads = 3, .cpus = {{first}, {first}}});
+    std::atomic<int> n_begun{0};
+    std::atomic<int> n_bound{0}, n_free{0};
+    pool.parallel_for(3, 1, [&](int64_t, int64_t, int thread) {
+      ++n_begun;
+      while (n_begun.load() < 3) std::this_thread::yield();
+      cpu_set_t mine;
+      const int n = cpus_of_this_thread(mine);
+      if (thread < 2) {
+        n_bound += n == 1 && CPU_ISSET(first, &mine) ? 1 : 0;
+      } else {
+        n_free += CPU_EQUAL(&mine, &ours) ? 1 : 0;
+      }
+    });
+    EXPECT_EQ(n_bound.load(), 2);
+    EXPECT_EQ(n_free.load(), 1);
+  });
+  caller.join();
 }
 
 TEST(ThreadPool, CountsOfItemsBeyond32Bits) {

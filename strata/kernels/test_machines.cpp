@@ -37,7 +37,8 @@ ThreadPoolOptions sharing(int threads) {
   return {.n_threads = threads,
           .spin = nanoseconds(0),
           .inline_below = nanoseconds(0),
-          .wake_above = nanoseconds(0)};
+          .wake_above = nanoseconds(0),
+          .least_chunk = nanoseconds(0)};
 }
 
 bool is_nan_half(uint32_t bits) { return (bits & 0x7fffU) > 0x7c00U; }

@@ -125,5 +125,27 @@ TEST(Topology, CountsCoresNotThreads) {
   EXPECT_GE(here.n_threads, here.n_cores);
 }
 
+TEST(Topology, ThreadsOfANodeStandTogether) {
+  const Topology two = read_topology("pack:2 [numa] core:4 pu:2");
+  ASSERT_EQ(two.node_cpus.size(), 2U);
+  EXPECT_EQ(two.node_cpus[1], (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
+  const auto eight = thread_cpus(two, 8);
+  ASSERT_EQ(eight.size(), 8U);
+  for (size_t i = 0; i < 8; ++i) EXPECT_EQ(eight[i], two.node_cpus[i / 4]) << i;
+  EXPECT_EQ(thread_cpus(two, 1), (std::vector<std::vector<int>>{two.node_cpus[0]}));
+  const auto three = thread_cpus(two, 3);
+  EXPECT_EQ(three[0], two.node_cpus[0]);
+  EXPECT_EQ(three[2], two.node_cpus[1]);
+
+  // As many as a node has CPUs: a quarter of the machine gets a quarter of the threads.
+  const Topology uneven{.node_cpus = {{0, 1}, {}, {2, 3, 4, 5, 6, 7}}};
+  const auto four = thread_cpus(uneven, 4);
+  EXPECT_EQ(four[0], uneven.node_cpus[0]);
+  for (size_t i = 1; i < 4; ++i) EXPECT_EQ(four[i], uneven.node_cpus[2]) << i;
+
+  EXPECT_TRUE(thread_cpus(read_topology("pack:1 [numa] core:4 pu:1"), 4).empty());
+  EXPECT_TRUE(thread_cpus(Topology{}, 4).empty());
+}
+
 }  // namespace
 }  // namespace strata::os

@@ -45,13 +45,13 @@ class ConfigTest : public ::testing::Test {
 };
 
 TEST(Arguments, CommandsModelsAndOptionsInAnyOrder) {
-  const Invocation a = parse({"run", "--temp", "0", "m.gguf", "-p", "hi", "--no-mmap"});
+  const Invocation a = parse({"run", "--temp", "0", "m.gguf", "-p", "hi", "--show-plan"});
   EXPECT_EQ(a.command, kRun);
   EXPECT_EQ(a.settings.model, "m.gguf");
   EXPECT_EQ(a.settings.prompt, "hi");
   EXPECT_EQ(a.settings.temp, 0);
-  EXPECT_TRUE(a.settings.no_mmap);
-  EXPECT_THAT(a.given, ElementsAre("no-mmap", "prompt", "temp"));
+  EXPECT_TRUE(a.settings.show_plan);
+  EXPECT_THAT(a.given, ElementsAre("prompt", "show-plan", "temp"));
   EXPECT_THAT(a.warnings, IsEmpty());
   EXPECT_EQ(parse({"run", "--temp=0.5"}).settings.temp, 0.5);
   // A value may look like an option, and the last of two counts.
@@ -113,12 +113,12 @@ TEST_F(ConfigTest, TheCommandLineWinsOverTheFileAndTheFileOverTheEnvironment) {
   EXPECT_THAT(parse_arguments({"run"}, env).settings.api_keys, IsEmpty());
 
   const std::string path = write(
-      R"({"model": "m.gguf", "port": 9000, "temp": 0.5, "api-key": ["a", "b"], "no-mmap": true})");
+      R"({"model": "m.gguf", "port": 9000, "temp": 0.5, "api-key": ["a", "b"], "show-plan": true})");
   const Settings s = parse_arguments({"serve", "--config", path, "--port", "9001"}, env).settings;
   EXPECT_EQ(s.model, "m.gguf");
   EXPECT_EQ(s.port, 9001);
   EXPECT_EQ(s.temp, 0.5);
-  EXPECT_TRUE(s.no_mmap);
+  EXPECT_TRUE(s.show_plan);
   EXPECT_THAT(s.api_keys, ElementsAre("a", "b"));
   EXPECT_THAT(parse_arguments({"serve", "--config", path, "--api-key", "c"}, env).settings.api_keys,
               ElementsAre("c"));

@@ -59,7 +59,7 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
   const auto word = [](const std::string& value) { return value == "auto" ? "" : value; };
   model::InstanceOptions options;
   options.path = path;
-  options.mapped = !s.no_mmap;
+  options.weights = word(s.weights);
   options.device = s.device;
   options.threads = static_cast<int>(s.threads);
   options.max_context = s.max_context;

@@ -49,8 +49,6 @@ const OptionSpec kTable[] = {
     {"max-context", "auto|N", &Settings::max_context, kModel, "Model",
      "tokens of prompt and answer together; auto: what the model was trained on, at most 16384", 1,
      kMaxCount},
-    {"no-mmap", "", &Settings::no_mmap, kModel, "Model",
-     "read the weights into memory of our own instead of mapping the file"},
     {"prefill", "auto|N", &Settings::prefill, kModel, "Model",
      "prompt tokens that are computed at once; auto: 512", 1, 65536},
     {"rope-scale", "S", &Settings::rope_scale, kModel, "Model",
@@ -62,6 +60,9 @@ const OptionSpec kTable[] = {
      "print what will lie where, in bytes, before the weights are read"},
     {"threads", "auto|N", &Settings::threads, kModel | kSynth, "Model",
      "threads to compute with; auto: physical cores within the limits of this process", 1, 1024},
+    {"weights", "auto|mapped|tiles|copied", &Settings::weights, kModel, "Model",
+     "mapped: used in the file; tiles: re-laid in memory for speed, embeddings stay in the file; "
+     "copied: as tiles, nothing in the file; auto: tiles where they fit"},
     {"yarn-orig-ctx", "auto|N", &Settings::yarn_orig_ctx, kModel, "Model",
      "with --rope-scaling yarn: the context to scale; auto: the trained one", 1, kMaxCount},
     // ---- Prompt

@@ -113,15 +113,15 @@ TEST(Options, TheEngineIsStartedWithWhatIsItsBusiness) {
   Settings settings;
   EXPECT_TRUE(to_arguments(kEngine, settings).empty());
   settings.threads = 3;
-  settings.no_mmap = true;
+  settings.weights = "mapped";
   settings.kv = "f32";
   settings.rope_scale = 2.5;
   settings.port = 1;                // the front's
   settings.api_keys = {"secret"};   // nobody's but the front's
   settings.config = "config.json";  // read already
   const auto arguments = to_arguments(kEngine, settings);
-  EXPECT_THAT(arguments,
-              UnorderedElementsAre("--threads=3", "--no-mmap", "--kv=f32", "--rope-scale=2.5"));
+  EXPECT_THAT(arguments, UnorderedElementsAre("--threads=3", "--weights=mapped", "--kv=f32",
+                                              "--rope-scale=2.5"));
 }
 
 TEST(Options, TypingMistakesAndLaterOptions) {

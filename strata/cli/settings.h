@@ -35,8 +35,8 @@ struct Settings {
   std::string rope_scaling = "auto";
   double rope_scale = 0;
   int64_t yarn_orig_ctx = 0;
-  bool no_mmap = false;
   bool show_plan = false;
+  std::string weights = "auto";
 
   std::string host = "127.0.0.1";
   int64_t port = 8080;

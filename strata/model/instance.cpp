@@ -17,8 +17,9 @@ namespace strata::model {
 namespace {
 
 gguf::Model open_file(const InstanceOptions& options) {
+  const bool mapped = options.weights != "copied";
   return gguf::Model::open(options.path,
-                           {.access = options.mapped ? io::Access::kMapped : io::Access::kPlain});
+                           {.access = mapped ? io::Access::kMapped : io::Access::kPlain});
 }
 
 // Without a wish: long enough for most chats and documents, short enough that its cells do not
@@ -26,10 +27,20 @@ gguf::Model open_file(const InstanceOptions& options) {
 constexpr int64_t kUsualContext = 16384;
 constexpr int kUsualChunk = 512;
 
+// What copies of the weights leave to everybody else: the pages of the file that are looked up,
+// other processes, and what this one needs beside the plan.
+Bytes memory_reserve(Bytes total) {
+  return std::clamp(total / 16, Bytes{256} << 20, Bytes{2} << 30);
+}
+
+constexpr const char* kSmaller = "a smaller --max-context, --batch or --prefill would make it fit";
+
 }  // namespace
 
 Instance::Instance(const InstanceOptions& options)
-    : file_(open_file(options)), ledger_(std::make_unique<memory::Ledger>(plan_)) {
+    : file_(open_file(options)),
+      memory_(options.memory),
+      ledger_(std::make_unique<memory::Ledger>(plan_)) {
   const os::CpuBudget budget = os::cpu_budget();
   const os::ThreadChoice threads =
       os::choose_threads(options.threads > 0 ? std::optional(options.threads) : std::nullopt,
@@ -49,7 +60,7 @@ Instance::Instance(const InstanceOptions& options)
   }
   stream_ = devices_.back()->make_stream("compute");
   resolve(options);
-  model_ = open_model(file_, resolved_, *devices_.back(), plan_);
+  open_weights(options);
 }
 
 // Queued work names memory of the model, which goes before the stream.
@@ -137,16 +148,72 @@ void Instance::resolve(const InstanceOptions& options) {
   }
 }
 
-void Instance::check_plan() const {
-  const os::MemoryBudget host = os::memory_budget();
-  if (host.available > 0) {
-    plan_.require(device::kHostId, host.available,
-                  "a smaller --max-context, --batch or --prefill would make it fit");
+os::MemoryBudget Instance::memory() const { return memory_ ? *memory_ : os::memory_budget(); }
+
+void Instance::open_weights(const InstanceOptions& options) {
+  const std::string wanted = options.weights.empty() ? "auto" : options.weights;
+  if (wanted != "auto" && wanted != "mapped" && wanted != "tiles" && wanted != "copied") {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("--weights {}: auto, mapped, tiles and copied are known", wanted));
   }
+  device::Device& device = *devices_.back();
+  const bool host = device.kind() == device::Kind::kHost;
+  const std::string where = host ? "" : format(" on {}", device.name());
+  const auto open_as = [&](kernels::Packing packing) {
+    resolved_.packing = packing;
+    model_.reset();
+    plan_ = {};
+    model_ = open_model(file_, resolved_, device, plan_);
+    return model_->info().weights;
+  };
+  const auto keep_rows = [&](const std::string& why) {
+    const WeightBytes bytes = open_as(kernels::Packing::kGguf);
+    decide("weights", host ? "mapped" : "rows",
+           format("{}{}{}", memory::bytes_text(bytes.in_place + bytes.copied()), where, why));
+  };
+  if (wanted == "mapped") return keep_rows("");
+
+  const WeightBytes bytes = open_as(kernels::Packing::kTiles);
+  if (wanted == "auto" && bytes.tiles <= bytes.rows) {
+    return keep_rows(format("; only {} of {} have a type and a shape for tiles",
+                            memory::bytes_text(bytes.tiles), memory::bytes_text(bytes.copied())));
+  }
+  if (wanted == "tiles" && bytes.tiles == 0) {
+    warnings_.push_back("--weights tiles: no matrix of this file has a type and a shape for tiles");
+  }
+  // A card has its own memory, which holds either form; check_plan looks at it.
+  if (host) {
+    const os::MemoryBudget memory = this->memory();
+    const Bytes reserve = memory_reserve(memory.total), need = plan_.peak(device::kHostId);
+    const Bytes left = memory.available - std::min(memory.available, reserve);
+    if (wanted == "auto" && memory.available == 0) {
+      return keep_rows("; how much memory is free is not known");
+    }
+    if (wanted == "auto" && need > left) {
+      return keep_rows(format("; re-laid the plan would need {}, {} are free with {} kept",
+                              memory::bytes_text(need), memory::bytes_text(memory.available),
+                              memory::bytes_text(reserve)));
+    }
+    if (memory.available > 0) {
+      plan_.require(device::kHostId, left,
+                    format("of {} free ({} B) a reserve of {} ({} B) is kept; --weights mapped "
+                           "leaves the weights in the file, {}",
+                           memory::bytes_text(memory.available), memory.available,
+                           memory::bytes_text(reserve), reserve, kSmaller));
+    }
+  }
+  std::string why = format("{} re-laid{}", memory::bytes_text(bytes.tiles), where);
+  if (bytes.rows > 0) why += format(", {} copied", memory::bytes_text(bytes.rows));
+  if (bytes.in_place > 0) why += format(", {} in the file", memory::bytes_text(bytes.in_place));
+  decide("weights", file_.is_mapped() ? "tiles" : "copied", why);
+}
+
+void Instance::check_plan() const {
+  const os::MemoryBudget host = memory();
+  if (host.available > 0) plan_.require(device::kHostId, host.available, kSmaller);
   const device::Device& device = *devices_.back();
   if (device.kind() != device::Kind::kHost) {
-    plan_.require(device.id(), device.capacity().free,
-                  "a smaller --max-context, --batch or --prefill would make it fit");
+    plan_.require(device.id(), device.capacity().free, kSmaller);
   }
 }
 

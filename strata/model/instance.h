@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "strata/base/os/memory.h"
 #include "strata/base/thread_pool.h"
 #include "strata/device/device.h"
 #include "strata/gguf/model.h"
@@ -16,7 +17,9 @@ namespace strata::model {
 // What a person asks for; 0 or empty is "auto".
 struct InstanceOptions {
   std::string path;
-  bool mapped = true;           // weights in place in the mapped file
+  // "", "auto"; "mapped": in place in the file; "tiles": matrices re-laid in memory of ours, what
+  // is looked up by row in the mapped file; "copied": the same with nothing mapped
+  std::string weights;
   std::string device = "host";  // as device::make_devices takes it
   device::Backend backend = device::Backend::kCpu;
   int threads = 0;
@@ -32,6 +35,7 @@ struct InstanceOptions {
   std::string rope_scaling;  // "", "none", "yarn"
   double rope_scale = 0;
   int64_t yarn_context = 0;
+  std::optional<os::MemoryBudget> memory;  // instead of what the system says, for tests
 };
 
 // What an option came to be, and why.
@@ -45,7 +49,8 @@ class Instance {
  public:
   // Errors: those of gguf::Model::open and open_model; kInvalidArgument for options that are
   // nonsense; kUnsupported for more than one device beside the host; kResourceExhausted with the
-  // table if the plan does not fit into this machine.
+  // table if copies of the weights that were asked for do not
+  // fit into this machine.
   explicit Instance(const InstanceOptions& options);
   ~Instance();
   Instance(const Instance&) = delete;
@@ -78,10 +83,13 @@ class Instance {
 
  private:
   void resolve(const InstanceOptions& options);
+  void open_weights(const InstanceOptions& options);
+  os::MemoryBudget memory() const;
   void resolve_context(const InstanceOptions& options, const ModelFacts& facts);
   void decide(std::string name, std::string value, std::string why);
 
   gguf::Model file_;
+  std::optional<os::MemoryBudget> memory_;
   memory::Plan plan_;
   std::unique_ptr<memory::Ledger> ledger_;
   std::unique_ptr<ThreadPool> pool_;

@@ -158,5 +158,95 @@ TEST(Instance, APlanThatDoesNotFitIsRefusedWithItsTable) {
   }
 }
 
+// The memory of a machine with this much free of 64 GiB.
+os::MemoryBudget machine(Bytes available) {
+  return {.total = Bytes{64} << 30, .available = available, .reason = "a test"};
+}
+
+std::string weights_of(const Instance& instance) {
+  for (const Decision& d : instance.decisions()) {
+    if (d.name == "weights") return d.value + ": " + d.why;
+  }
+  return "";
+}
+
+InstanceOptions demo(const std::string& weights, Bytes available) {
+  InstanceOptions options = tiny("strata-demo");
+  options.weights = weights;
+  options.max_context = 64;
+  options.memory = machine(available);
+  return options;
+}
+
+// 2 GiB of 64 stay free, whatever is copied.
+TEST(InstanceWeights, AutoTakesTilesWhereTheyFitAndTheFileElsewhere) {
+  Instance roomy(demo("", Bytes{8} << 30));
+  EXPECT_EQ(roomy.options().packing, kernels::Packing::kTiles);
+  EXPECT_THAT(weights_of(roomy), AllOf(HasSubstr("tiles: "), HasSubstr(" MiB re-laid")));
+  EXPECT_GT(roomy.model().info().weights.tiles, Bytes{15'000'000});
+  const Bytes need = roomy.plan().peak(device::kHostId);
+
+  Instance exact(demo("auto", need + (Bytes{2} << 30)));
+  EXPECT_EQ(exact.options().packing, kernels::Packing::kTiles);
+
+  Instance tight(demo("auto", need + (Bytes{2} << 30) - 1));
+  EXPECT_EQ(tight.options().packing, kernels::Packing::kGguf);
+  EXPECT_EQ(tight.model().info().weights.copied(), 0u);
+  EXPECT_THAT(weights_of(tight), AllOf(HasSubstr("mapped: "), HasSubstr("2.00 GiB kept")));
+  EXPECT_LT(tight.plan().peak(device::kHostId), need);
+  tight.load({});  // the lines of the first attempt are gone
+
+  Instance unknown(demo("auto", 0));
+  EXPECT_EQ(unknown.options().packing, kernels::Packing::kGguf);
+  EXPECT_THAT(weights_of(unknown), HasSubstr("not known"));
+}
+
+TEST(InstanceWeights, CopiesThatWereAskedForAndDoNotFitAreRefusedWithTheNumbers) {
+  for (const char* weights : {"tiles", "copied"}) {
+    try {
+      Instance instance(demo(weights, (Bytes{2} << 30) + 1000));
+      ADD_FAILURE() << weights;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kResourceExhausted);
+      EXPECT_THAT(e.what(), AllOf(HasSubstr("the plan needs"), HasSubstr("1000 B"),
+                                  HasSubstr("2147484648 B"), HasSubstr("a reserve of 2.00 GiB"),
+                                  HasSubstr("--weights mapped"), HasSubstr("in tiles of 16 rows")));
+    }
+  }
+  Instance mapped(demo("mapped", (Bytes{2} << 30) + 1000));
+  EXPECT_THAT(weights_of(mapped), HasSubstr("mapped: "));
+  mapped.load({});
+}
+
+TEST(InstanceWeights, CopiedLeavesNothingInTheFile) {
+  Instance instance(demo("copied", Bytes{8} << 30));
+  EXPECT_FALSE(instance.file().is_mapped());
+  EXPECT_EQ(instance.model().info().weights.in_place, 0u);
+  EXPECT_THAT(weights_of(instance), HasSubstr("copied: "));
+  EXPECT_EQ(instance.plan().mapped(device::kHostId), 0u);
+}
+
+// F32 has no tiles.
+TEST(InstanceWeights, AFileWithoutTilesStaysMapped) {
+  InstanceOptions options = tiny();
+  Instance automatic(options);
+  EXPECT_EQ(automatic.options().packing, kernels::Packing::kGguf);
+  EXPECT_THAT(weights_of(automatic), AllOf(HasSubstr("mapped: "), HasSubstr("for tiles")));
+  options.weights = "tiles";
+  EXPECT_THAT(Instance(options).warnings(), Contains(HasSubstr("--weights tiles")));
+  options.weights = "blocks";
+  EXPECT_THAT(refusal(options), HasSubstr("--weights blocks"));
+}
+
+TEST(InstanceWeights, ACardTakesTilesToo) {
+  InstanceOptions options = demo("auto", 1000);
+  options.device = "host,sim";
+  Instance instance(options);
+  EXPECT_EQ(instance.options().packing, kernels::Packing::kTiles);
+  EXPECT_THAT(weights_of(instance), AllOf(HasSubstr("tiles: "), HasSubstr("on sim 1")));
+  options.weights = "mapped";
+  EXPECT_THAT(weights_of(Instance(options)), HasSubstr("rows: "));
+}
+
 }  // namespace
 }  // namespace strata::model

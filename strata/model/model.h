@@ -15,6 +15,7 @@
 #include "strata/memory/plan.h"
 #include "strata/model/state.h"
 #include "strata/model/step_inputs.h"
+#include "strata/model/weights.h"
 
 namespace strata::model {
 
@@ -26,6 +27,8 @@ struct ModelOptions {
   int max_out = 1;  // rows of a step whose logits are wanted
   int window = 16;  // rows of which a part can be committed
   kernels::CacheType cache = kernels::CacheType::kF16;
+  // Of the matrices for products; without a tile form they stay as the file has them.
+  kernels::Packing packing = kernels::Packing::kGguf;
   bool draft = false;                         // load the draft layer, if the file has one
   std::optional<bool> draft_norm_per_stream;  // overrides the file
   double yarn_factor = 0;                     // above 0: overrides the file; 1 = off
@@ -42,6 +45,7 @@ struct ModelInfo {
   int64_t yarn_context = 0;
   int n_experts = 0, top_k = 0;
   bool has_draft = false;
+  WeightBytes weights;
   Bytes bytes_per_token = 0;  // of weights that a token reads, without embedding rows and state
 };
 

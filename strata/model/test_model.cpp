@@ -103,6 +103,7 @@ Loaded::Loaded(gguf::Model file, const LoadOptions& options)
                        .max_out = options.chunk,
                        .window = options.window,
                        .cache = options.cache,
+                       .packing = options.packing,
                        .draft = options.draft,
                        .draft_norm_per_stream = options.per_stream,
                        .yarn_factor = options.yarn_factor},

@@ -55,6 +55,7 @@ struct LoadOptions {
   std::optional<CpuLevel> level;  // the processor's best, if not given
   double yarn_factor = 0;
   bool mapped = true;
+  kernels::Packing packing = kernels::Packing::kGguf;
 };
 
 // A model on a device of its own.

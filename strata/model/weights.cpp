@@ -1,7 +1,6 @@
 #include "strata/model/weights.h"
 
 #include <algorithm>
-#include <cstring>
 #include <initializer_list>
 #include <span>
 #include <unordered_set>
@@ -9,10 +8,15 @@
 #include "strata/base/carver.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
-#include "strata/device/stream.h"
+#include "strata/base/os/memory.h"
+#include "strata/model/weight_copier.h"
 #include "strata/quant/decode.h"
+#include "strata/quant/tiles.h"
 
 namespace strata::model {
+
+using kernels::Packing;
+
 namespace {
 
 void require_shape(const gguf::Tensor& tensor, std::initializer_list<int64_t> wanted) {
@@ -31,48 +35,58 @@ void require_weight_type(const gguf::Tensor& tensor) {
   // excluded by the file format itself).
 }
 
+// Kernels load tiles in whole lines of the cache.
+constexpr Bytes kTileAlign = 64;
+
 Bytes aligned(Bytes n) { return (n + Carver::kAlign - 1) / Carver::kAlign * Carver::kAlign; }
 
-constexpr Bytes kStagingBytes = Bytes{4} << 20;
-
-// Copies in pieces through staging memory, so that loading needs no second copy of the model and a
-// card never touches pageable memory.
-class Upload {
- public:
-  Upload(device::Device& device, device::Allocation& staging)
-      : stream_(device.make_stream("load")), staging_(staging) {}
-
-  // fill(offset, out) writes bytes of the source.
-  template <class Fill>
-  void copy(Bytes bytes, const device::MemView& to, const Fill& fill) {
-    for (Bytes at = 0; at < bytes; at += kStagingBytes) {
-      const Bytes n = std::min(kStagingBytes, bytes - at);
-      fill(at, std::span(staging_.data(), n));
-      value(stream_->copy(to.part(at, n), staging_.view().part(0, n)));
-      if (!stream_->drain({"loading", "copy of weights"},
-                          device::Deadline::within(std::chrono::minutes(5)))) {
-        throw Error(ErrorCode::kDevice, "a copy of weights did not end within 5 minutes");
-      }
-    }
-  }
-
- private:
-  std::unique_ptr<device::Stream> stream_;
-  device::Allocation& staging_;
-};
-
 }  // namespace
+
+Weights::Weights(const gguf::Model& file, device::Device& device, Packing packing)
+    : file_(file),
+      device_(device),
+      packing_(packing),
+      can_stay_(device.kind() == device::Kind::kHost && file.is_mapped()) {}
 
 const gguf::Tensor& Weights::take(const std::string& name) {
   taken_.push_back(name);
   return file_.get(name);
 }
 
-bool Weights::in_place() const {
-  return device_.kind() == device::Kind::kHost && file_.is_mapped();
+Packing Weights::packing_of(const gguf::Tensor& tensor, int64_t rows) const {
+  const Bytes bytes = static_cast<Bytes>(rows) * tensor.row_bytes();
+  const bool fits = rows % quant::kTileRows == 0 && bytes % kTileAlign == 0;
+  return packing_ == Packing::kTiles && fits && quant::tile_form(tensor.type->type)
+             ? Packing::kTiles
+             : Packing::kGguf;
+}
+
+void Weights::add_matrix(Use use) {
+  for (Use& known : matrices_) {
+    if (known.tensor != use.tensor || known.packing != use.packing ||
+        known.in_place != use.in_place) {
+      continue;
+    }
+    // Placed once and told to both users.
+    known.placed = [first = std::move(known.placed),
+                    second = std::move(use.placed)](const std::byte* at) {
+      first(at);
+      second(at);
+    };
+    return;
+  }
+  matrices_.push_back(std::move(use));
 }
 
 void Weights::matrix(const std::string& name, int64_t rows, int64_t cols, kernels::Weight* to) {
+  any_matrix(name, rows, cols, false, to);
+}
+void Weights::table(const std::string& name, int64_t rows, int64_t cols, kernels::Weight* to) {
+  any_matrix(name, rows, cols, true, to);
+}
+
+void Weights::any_matrix(const std::string& name, int64_t rows, int64_t cols, bool lookup,
+                         kernels::Weight* to) {
   const gguf::Tensor& tensor = take(name + ".weight");
   require_weight_type(tensor);
   // A matrix of one row is stored as a vector.
@@ -83,8 +97,12 @@ void Weights::matrix(const std::string& name, int64_t rows, int64_t cols, kernel
   }
   *to = {.rows = static_cast<int32_t>(rows),
          .cols = static_cast<int32_t>(cols),
-         .type = tensor.type->type};
-  matrices_.push_back({&tensor, [to](const std::byte* at) { to->data = at; }});
+         .type = tensor.type->type,
+         .packing = lookup ? Packing::kGguf : packing_of(tensor, rows)};
+  add_matrix({.tensor = &tensor,
+              .packing = to->packing,
+              .in_place = can_stay_ && (lookup || packing_ == Packing::kGguf),
+              .placed = [to](const std::byte* at) { to->data = at; }});
   if (has(name + ".scale")) vector(name + ".scale", 1, &to->scale);
   if (has(name + ".input_scale")) take(name + ".input_scale");
 }
@@ -97,21 +115,24 @@ void Weights::vector(const std::string& name, int64_t n, const float** to) {
                                                 tensor.name, gguf::shape_text(tensor.shape()), n));
   }
   vectors_.push_back(
-      {&tensor, [to](const std::byte* at) { *to = reinterpret_cast<const float*>(at); }});
+      {.tensor = &tensor,
+       .packing = Packing::kGguf,
+       .in_place = false,
+       .placed = [to](const std::byte* at) { *to = reinterpret_cast<const float*>(at); }});
 }
 
 void Weights::experts(const std::string& name, int64_t total_rows, int64_t first_row, int64_t rows,
                       int64_t cols, int part, kernels::Weight* shape, const float** scale,
                       std::vector<memory::ExpertStore::Parts>* parts) {
   const std::string full = name + ".weight";
-  const bool again = std::find(taken_.begin(), taken_.end(), full) != taken_.end();
   const gguf::Tensor& tensor = take(full);
   require_weight_type(tensor);
   const int64_t n = static_cast<int64_t>(parts->size());
   require_shape(tensor, {n, total_rows, cols});
   *shape = {.rows = static_cast<int32_t>(rows),
             .cols = static_cast<int32_t>(cols),
-            .type = tensor.type->type};
+            .type = tensor.type->type,
+            .packing = packing_of(tensor, rows)};
   const Bytes row_bytes = tensor.row_bytes();
   auto placed = [parts, part, row_bytes, total_rows, first_row](const std::byte* at) {
     for (size_t e = 0; e < parts->size(); ++e) {
@@ -119,19 +140,10 @@ void Weights::experts(const std::string& name, int64_t total_rows, int64_t first
       (*parts)[e][static_cast<size_t>(part)] = at + row * row_bytes;
     }
   };
-  if (again) {
-    // A fused tensor is placed once and told to both users.
-    for (Use& use : matrices_) {
-      if (use.tensor == &tensor) {
-        use.placed = [first = use.placed, second = placed](const std::byte* at) {
-          first(at);
-          second(at);
-        };
-      }
-    }
-  } else {
-    matrices_.push_back({&tensor, placed});
-  }
+  add_matrix({.tensor = &tensor,
+              .packing = shape->packing,
+              .in_place = can_stay_ && packing_ == Packing::kGguf,
+              .placed = placed});
   if (has(name + ".scale")) vector(name + ".scale", n, scale);
   if (has(name + ".input_scale")) take(name + ".input_scale");
 }
@@ -145,76 +157,109 @@ std::vector<std::string> Weights::unused() const {
   return names;
 }
 
+WeightBytes Weights::bytes() const {
+  WeightBytes bytes;
+  for (const Use& use : matrices_) {
+    (use.in_place                     ? bytes.in_place
+     : use.packing == Packing::kTiles ? bytes.tiles
+                                      : bytes.rows) += use.tensor->n_bytes;
+  }
+  return bytes;
+}
+
 Bytes Weights::copied_bytes() const {
   Bytes n = 0;
-  for (const Use& use : matrices_) n += aligned(use.tensor->n_bytes);
+  for (const Use& use : matrices_) n += use.in_place ? 0 : aligned(use.tensor->n_bytes);
+  return n;
+}
+Bytes Weights::vector_bytes() const {
+  Bytes n = 0;
+  for (const Use& use : vectors_) n += aligned(use.tensor->n_values * sizeof(float));
   return n;
 }
 
 void Weights::declare_lines(memory::Plan& plan) {
-  const bool mapped = in_place();
+  // As the file has them, so that it is read from front to back.
+  std::ranges::stable_sort(matrices_, {}, [](const Use& use) {
+    return std::pair(use.tensor->shard, use.tensor->offset);
+  });
   const DeviceId where = device_.kind() == device::Kind::kHost ? device::kHostId : device_.id();
-  matrix_line_ = plan.add(
-      {.owner = "weights",
-       .name = "matrices",
-       .formula = format("{} tensors{}", matrices_.size(), mapped ? ", in place" : ", copied"),
-       .where = where,
-       .bytes = copied_bytes(),
-       .mapped = mapped});
-  Bytes vectors = 0;
-  for (const Use& use : vectors_) vectors += aligned(use.tensor->n_values * sizeof(float));
+  const WeightBytes sum = bytes();
+  const auto count = [&](bool in_place) {
+    return std::ranges::count(matrices_, in_place, &Use::in_place);
+  };
+  if (sum.copied() > 0) {
+    matrix_line_ =
+        plan.add({.owner = "weights",
+                  .name = "matrices",
+                  .formula = format("{} tensors: {} B in tiles of {} rows, {} B as in the file",
+                                    count(false), sum.tiles, quant::kTileRows, sum.rows),
+                  .where = where,
+                  .bytes = copied_bytes()});
+  }
+  if (sum.in_place > 0) {
+    plan.add({.owner = "weights",
+              .name = "matrices in place",
+              .formula = format("{} tensors: {} B in the mapped file", count(true), sum.in_place),
+              .where = where,
+              .bytes = sum.in_place,
+              .mapped = true});
+  }
   vector_line_ = plan.add({.owner = "weights",
                            .name = "vectors",
                            .formula = format("{} tensors as f32", vectors_.size()),
                            .where = where,
-                           .bytes = vectors});
-  staging_line_ = plan.add({.owner = "weights",
-                            .name = "staging",
-                            .formula = "pieces of tensors on their way",
-                            .where = device::kHostId,
-                            .bytes = kStagingBytes,
-                            .phases = memory::kLoad});
+                           .bytes = vector_bytes()});
+  for (const Use& use : matrices_) {
+    if (use.packing != Packing::kTiles) continue;
+    largest_tile_ = std::max(largest_tile_, quant::kTileRows * use.tensor->row_bytes());
+  }
+  staging_line_ = WeightCopier::declare(plan, device_, largest_tile_);
 }
 
 void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
-  const bool host = device_.kind() == device::Kind::kHost;
-  const device::Mem mem = host ? device::Mem::kPageable : device::Mem::kDevice;
-  device::Allocation staging = value(device_.allocate(
-      staging_line_, kStagingBytes, host ? device::Mem::kPageable : device::Mem::kPinned));
-  Upload upload(device_, staging);
-  const Bytes total = copied_bytes();
+  const device::Mem mem =
+      device_.kind() == device::Kind::kHost ? device::Mem::kPageable : device::Mem::kDevice;
+  WeightCopier copier(file_, device_, staging_line_, largest_tile_);
+  const Bytes total = bytes().copied();
   Bytes done = 0;
-  if (!in_place()) matrix_memory_ = value(device_.allocate(matrix_line_, total, mem));
-  for (const Use& use : matrices_) {
-    if (in_place()) {
-      use.placed(file_.bytes(*use.tensor).data());
-    } else {
-      const device::MemView to = matrix_memory_.view().part(done, use.tensor->n_bytes);
-      upload.copy(use.tensor->n_bytes, to,
-                  [&](Bytes at, std::span<std::byte> out) { file_.read(*use.tensor, at, out); });
-      use.placed(to.data);
+  if (total > 0) {
+    matrix_memory_ = value(device_.allocate(matrix_line_, copied_bytes(), mem));
+    if (mem == device::Mem::kPageable) {
+      os::want_huge_pages({matrix_memory_.data(), matrix_memory_.bytes()});
     }
-    done += aligned(use.tensor->n_bytes);
-    if (progress) progress(done, total);
   }
+  Bytes at = 0;
+  for (const Use& use : matrices_) {
+    if (use.in_place) {
+      use.placed(file_.bytes(*use.tensor).data());
+      continue;
+    }
+    const device::MemView to = matrix_memory_.view().part(at, use.tensor->n_bytes);
+    copier.copy(*use.tensor, use.packing, to, [&](Bytes n) {
+      done += n;
+      if (progress) progress(done, total);
+    });
+    use.placed(to.data);
+    at += aligned(use.tensor->n_bytes);
+  }
+  if (progress && total == 0) progress(0, 0);
+  place_vectors(copier, mem);
+}
 
-  Bytes vectors = 0;
-  for (const Use& use : vectors_) vectors += aligned(use.tensor->n_values * sizeof(float));
-  if (vectors == 0) return;
-  vector_memory_ = value(device_.allocate(vector_line_, vectors, mem));
+void Weights::place_vectors(WeightCopier& copier, device::Mem mem) {
+  if (vectors_.empty()) return;
+  vector_memory_ = value(device_.allocate(vector_line_, vector_bytes(), mem));
   Bytes at = 0;
   for (const Use& use : vectors_) {
     const std::vector<std::byte> raw = file_.read(*use.tensor);
     std::vector<float> decoded(use.tensor->n_values);
     quant::decode(use.tensor->type->type, raw.data(), decoded);
-    const Bytes n = decoded.size() * sizeof(float);
-    const device::MemView to = vector_memory_.view().part(at, n);
-    upload.copy(n, to, [&](Bytes from, std::span<std::byte> out) {
-      std::memcpy(out.data(), reinterpret_cast<const std::byte*>(decoded.data()) + from,
-                  out.size());
-    });
+    const std::span<const std::byte> bytes = std::as_bytes(std::span(decoded));
+    const device::MemView to = vector_memory_.view().part(at, bytes.size());
+    copier.put(bytes, to);
     use.placed(to.data);
-    at += aligned(n);
+    at += aligned(bytes.size());
   }
 }
 

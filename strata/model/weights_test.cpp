@@ -133,7 +133,7 @@ TEST(Weights, TellWhatNobodyAskedFor) {
   const gguf::Model file =
       rewritten(tiny(), {.add_tensors = {{"blk.0.mystery.weight", {quant::Type::kF32, {3}}}}});
   const auto devices = device::make_devices("host", {});
-  Weights w(file, *devices.back());
+  Weights w(file, *devices.back(), kernels::Packing::kGguf);
   kernels::Weight embedding;
   w.matrix("token_embd", 512, 64, &embedding);
   EXPECT_THAT(w.unused(), ::testing::Contains("blk.0.mystery.weight"));
@@ -142,7 +142,7 @@ TEST(Weights, TellWhatNobodyAskedFor) {
 
 TEST(Weights, AShapeThatDoesNotFitIsToldWithBoth) {
   const auto devices = device::make_devices("host", {});
-  Weights w(tiny(), *devices.back());
+  Weights w(tiny(), *devices.back(), kernels::Packing::kGguf);
   kernels::Weight to;
   try {
     w.matrix("token_embd", 512, 63, &to);
@@ -160,25 +160,31 @@ TEST(Weights, AShapeThatDoesNotFitIsToldWithBoth) {
 TEST(Weights, LoadingKeepsToThePlan) {
   for (const char* devices_text : {"host", "host,sim"}) {
     for (const io::Access access : {io::Access::kMapped, io::Access::kPlain}) {
-      const gguf::Model file =
-          gguf::Model::open(model::testing::model_path("tiny"), {.access = access});
-      memory::Plan plan;
-      memory::Ledger ledger(plan);
-      const auto devices = device::make_devices(devices_text, {.gate = &ledger});
-      const std::unique_ptr<Model> m =
-          open_model(file, {.max_context = 128, .chunk = 16, .max_out = 1, .draft = true},
-                     *devices.back(), plan);
-      Bytes last = 0, total = 0;
-      m->load([&](Bytes done, Bytes of) {
-        EXPECT_GE(done, last);
-        EXPECT_LE(done, of);
-        last = done;
-        total = of;
-      });
-      EXPECT_EQ(last, total);
-      EXPECT_GT(total, Bytes{3'000'000});
-      for (const memory::Line& line : plan.lines()) {
-        EXPECT_LE(ledger.used(line.id), line.bytes) << line.owner << " " << line.name;
+      for (const kernels::Packing packing : {kernels::Packing::kGguf, kernels::Packing::kTiles}) {
+        const gguf::Model file =
+            gguf::Model::open(model::testing::model_path("strata-demo"), {.access = access});
+        memory::Plan plan;
+        memory::Ledger ledger(plan);
+        const auto devices = device::make_devices(devices_text, {.gate = &ledger});
+        const std::unique_ptr<Model> m = open_model(
+            file,
+            {.max_context = 128, .chunk = 16, .max_out = 1, .packing = packing, .draft = true},
+            *devices.back(), plan);
+        Bytes last = 0, total = 1;
+        m->load([&](Bytes done, Bytes of) {
+          EXPECT_GE(done, last);
+          EXPECT_LE(done, of);
+          last = done;
+          total = of;
+        });
+        EXPECT_EQ(last, total);
+        EXPECT_EQ(total, m->info().weights.copied());
+        const bool in_place = devices_text == std::string("host") && file.is_mapped();
+        EXPECT_EQ(total > 0, !in_place || packing == kernels::Packing::kTiles);
+        EXPECT_GT(total + m->info().weights.in_place, Bytes{20'000'000});
+        for (const memory::Line& line : plan.lines()) {
+          EXPECT_LE(ledger.used(line.id), line.bytes) << line.owner << " " << line.name;
+        }
       }
     }
   }

@@ -39,7 +39,8 @@ class Tiny(unittest.TestCase):
                         self.assertEqual(data["argmax_agreement"], 1)
 
     def test_other_ways_of_computing(self):
-        for options in (["--cpu-isa", "avx2"], ["--threads", "1"], ["--no-mmap"], ["--device", "sim"]):
+        for options in (["--cpu-isa", "avx2"], ["--threads", "1"], ["--weights", "mapped"],
+                        ["--weights", "copied"], ["--device", "sim"]):
             self.assertEqual(tiny("tiny", *options), tiny("tiny"), options)
         # Half the bits of the cache cost something, but no token.
         data = tiny("tiny", "--kv", "f16")

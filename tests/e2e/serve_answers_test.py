@@ -211,7 +211,7 @@ class Answers(unittest.TestCase):
 
 class Defaults(unittest.TestCase):
     def test_the_servers_sampling_holds_for_what_a_request_leaves_out(self):
-        with Server("--temp", "0", "--no-mmap", "--device", "sim", model=DEMO) as server:
+        with Server("--temp", "0", "--weights", "copied", "--device", "sim", model=DEMO) as server:
             body = {"messages": [{"role": "user", "content": "What is a piano?"}]}
             self.assertEqual(content_of(server.post(CHAT, body)), PIANO)
 

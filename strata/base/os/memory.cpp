@@ -1,6 +1,10 @@
 #include "strata/base/os/memory.h"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
+#include <cstdint>
 #include <optional>
 #include <sstream>
 
@@ -84,6 +88,15 @@ ProcessMemory process_memory(const SystemRoot& root) {
   return {.rss = kilobyte_field(*text, "VmRSS").value_or(0),
           .peak_rss = kilobyte_field(*text, "VmHWM").value_or(0),
           .anon = kilobyte_field(*text, "RssAnon").value_or(0)};
+}
+
+void want_huge_pages(std::span<std::byte> memory) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<uintptr_t>(memory.data());
+  const uintptr_t first = (begin + page - 1) / page * page;
+  const uintptr_t end = (begin + memory.size()) / page * page;
+  if (first >= end) return;
+  static_cast<void>(::madvise(memory.data() + (first - begin), end - first, MADV_HUGEPAGE));
 }
 
 PeakAnonMemory::PeakAnonMemory(std::chrono::milliseconds every, SystemRoot root)

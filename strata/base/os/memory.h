@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <mutex>
+#include <span>
 #include <string>
 #include <thread>
 
@@ -28,6 +30,10 @@ struct ProcessMemory {
   Bytes anon = 0;      // RssAnon: without mapped files
 };
 ProcessMemory process_memory(const SystemRoot& root = {});
+
+// Asks for large pages behind memory that is not touched yet: hundreds of times fewer page faults
+// while it is filled, fewer misses of the TLB afterwards. A hint for the whole pages inside.
+void want_huge_pages(std::span<std::byte> memory);
 
 // The largest RssAnon seen. The kernel keeps no such peak, so a thread looks every few ms; a spike
 // shorter than that may be missed.

@@ -58,7 +58,6 @@ class Qwen4Exp final : public Model {
   void trunk_head(Pass& pass, const HcSite& site, const Weight& output);
   void draft_pass(Pass& pass);
   Bytes measure_scratch();
-  const Weight& output() const { return w_.output ? w_.output : w_.embedding; }
   void observe(device::Stream& stream, int l, bool selected);
 
   Qwen4ExpConfig c_;
@@ -144,7 +143,7 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
              .multipliers = c_.ple_multipliers,
              .offsets = c_.ple_offsets,
              .sizes = c_.ple_sizes},
-      weights_(file, device),
+      weights_(file, device, options.packing),
       store_(c_.n_blocks()) {
   collect_weights(c_, draft_, weights_, w_);
   info_ = {.architecture = "qwen4exp",
@@ -159,6 +158,7 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
            .n_experts = c_.n_experts,
            .top_k = c_.top_k,
            .has_draft = draft_,
+           .weights = weights_.bytes(),
            .bytes_per_token = bytes_per_token(c_, file)};
   weights_.declare_lines(plan);
   states_ = std::make_unique<StatePools>(state_spec(false), device, plan);
@@ -220,7 +220,7 @@ Bytes Qwen4Exp::measure_scratch() {
   const std::unique_ptr<device::Stream> stream = device_.make_stream("layout");
   Pass pass(*stream, {}, true);
   trunk(pass);
-  trunk_head(pass, w_.final_site, output());
+  trunk_head(pass, w_.final_site, w_.output);
   if (draft_) draft_pass(pass);
   return pass.peak();
 }
@@ -524,7 +524,7 @@ void Qwen4Exp::forward(device::Stream& stream) {
 
 void Qwen4Exp::head(device::Stream& stream) {
   Pass pass(stream, b_.scratch, false);
-  trunk_head(pass, w_.final_site, output());
+  trunk_head(pass, w_.final_site, w_.output);
 }
 
 void Qwen4Exp::draft(device::Stream& stream) {
@@ -535,7 +535,7 @@ void Qwen4Exp::draft(device::Stream& stream) {
 
 void Qwen4Exp::draft_head(device::Stream& stream) {
   Pass pass(stream, b_.scratch, false);
-  trunk_head(pass, w_.draft_site, w_.draft_output ? w_.draft_output : output());
+  trunk_head(pass, w_.draft_site, w_.draft_output ? w_.draft_output : w_.output);
 }
 
 void Qwen4Exp::commit(device::Stream& stream) {

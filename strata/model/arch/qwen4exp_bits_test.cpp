@@ -103,6 +103,29 @@ TEST_P(Bits, WeightsReadInsteadOfMapped) {
   expect_equal(run_alone(GetParam(), {.chunk = 64, .mapped = false}, ids_, 64), expected_, "read");
 }
 
+TEST_P(Bits, WeightsInTiles) {
+  for (const bool mapped : {true, false}) {
+    for (const int piece : {1, 64}) {
+      expect_equal(
+          run_alone(
+              GetParam(),
+              {.chunk = 64, .threads = 2, .mapped = mapped, .packing = kernels::Packing::kTiles},
+              ids_, piece),
+          expected_, "tiles");
+    }
+  }
+  expect_equal(run_alone(GetParam(),
+                         {.chunk = 64, .devices = "host,sim", .packing = kernels::Packing::kTiles},
+                         ids_, 64),
+               expected_, "tiles on a card");
+  const size_t n = std::string(GetParam()) == "strata-demo" ? 10 : ids_.size();
+  const auto some = std::span(ids_).first(n);
+  const LoadOptions plain{
+      .chunk = 64, .backend = device::Backend::kRef, .packing = kernels::Packing::kTiles};
+  expect_equal(run_alone(GetParam(), plain, some, 64),
+               run_alone(GetParam(), {.chunk = 64}, some, 64), "tiles, ref");
+}
+
 // A card made of host memory: its memory starts as NaN, and queued work runs at a wait only, in any
 // order that streams and events allow.
 TEST_P(Bits, SimInAnyLegalOrder) {

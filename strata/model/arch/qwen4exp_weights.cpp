@@ -86,7 +86,7 @@ void collect_table(const Qwen4ExpConfig& c, Weights& w, const gguf::Tensor& tabl
                          c.ple_offsets[h] + c.ple_sizes[h], rows, table.name));
     }
   }
-  w.matrix("per_layer_token_embd", table.n_rows(), c.ple_width, &out.ple_table);
+  w.table("per_layer_token_embd", table.n_rows(), c.ple_width, &out.ple_table);
 }
 
 void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
@@ -96,7 +96,7 @@ void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
   w.vector(b + "hnorm.weight", c.wide(), &out.hnorm);
   collect_site(c, b + "hc_head_", false, w, out.draft_site);
   if (w.has(b + "embed_tokens.weight")) {
-    w.matrix(b + "embed_tokens", c.n_vocab, c.width, &out.draft_embedding);
+    w.table(b + "embed_tokens", c.n_vocab, c.width, &out.draft_embedding);
   }
   if (w.has(b + "shared_head_head.weight")) {
     w.matrix(b + "shared_head_head", c.n_vocab, c.width, &out.draft_output);
@@ -106,8 +106,8 @@ void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
 }  // namespace
 
 void collect_weights(const Qwen4ExpConfig& c, bool draft, Weights& w, Qwen4ExpWeights& out) {
-  w.matrix("token_embd", c.n_vocab, c.width, &out.embedding);
-  if (w.has("output.weight")) w.matrix("output", c.n_vocab, c.width, &out.output);
+  w.table("token_embd", c.n_vocab, c.width, &out.embedding);
+  w.matrix(w.has("output.weight") ? "output" : "token_embd", c.n_vocab, c.width, &out.output);
   collect_site(c, "output_hc_", false, w, out.final_site);
   if (!c.ple_layers.empty()) {
     collect_table(c, w, w.tensor("per_layer_token_embd.weight"), out);

@@ -421,6 +421,10 @@ void Qwen4Exp::experts(Pass& pass, int l, const Qwen4ExpLayer& w) {
                          .id = b_.expert_id,
                          .parts = View<const std::byte* const>(nullptr, {c_.n_experts, 3}),
                          .shape = w.experts,
+                         .shared = {.gate = w.shared_gate_proj,
+                                    .up = w.shared_up,
+                                    .down = w.shared_down,
+                                    .y = b_.shared},
                          .out = b_.expert_out};
   if (pass.measuring()) {
     pass.run(pass.ops.expert_ffn, ffn);
@@ -430,12 +434,6 @@ void Qwen4Exp::experts(Pass& pass, int l, const Qwen4ExpLayer& w) {
     pass.run(pass.ops.expert_ffn, ffn);
     if (lease.lease) pass.stream().release_after(std::move(lease.lease));
   }
-  pass.run(pass.ops.shared_ffn, kernels::SharedFfn{.n_rows = n_rows,
-                                                   .x = b_.u,
-                                                   .gate = w.shared_gate_proj,
-                                                   .up = w.shared_up,
-                                                   .down = w.shared_down,
-                                                   .y = b_.shared});
   pass.run(pass.ops.expert_combine, kernels::ExpertCombine{.n_rows = n_rows,
                                                            .expert = b_.expert_out,
                                                            .id = b_.expert_id,

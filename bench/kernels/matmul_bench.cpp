@@ -1,26 +1,34 @@
-// Matrix products: bytes of weights a second, by table, type and rows of activations. Each
-// case is checked against quant/canonical.h before it is timed. A case reads `kWeightBytes` of
-// weights, more than the caches hold, so one row is bound by the memory.
-//   matmul_bench --benchmark_filter='AVX-512/Q4_K'
+// Matrix products by table, type, columns, packing, rows of activations and threads. Each case is
+// checked against quant/canonical.h before it is timed. Counters, of the best run:
+//   GB/s    weights read
+//   share   of the read bandwidth that as many threads reach here (measured first)
+//   GMAC/s  products
+// A case with few rows reads kWeightBytes, more than the caches hold; one with many an expert.
+//   matmul_bench --benchmark_filter='VBMI/Q4_K/2560/tiles'
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
 #include <bit>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include "strata/base/thread_pool.h"
+#include "strata/cli/bandwidth.h"
 #include "strata/kernels/cpu/matmul.h"
 #include "strata/quant/canonical.h"
+#include "strata/quant/tiles.h"
 
 namespace strata::kernels::cpu {
 namespace {
 
-constexpr int kCols = 2560;
 constexpr size_t kWeightBytes = size_t{256} << 20;
-constexpr size_t kPromptBytes = size_t{2}
-                                << 20;  // about an expert: the work, not the memory, counts
+constexpr size_t kPromptBytes = size_t{2} << 20;
+constexpr int kPiece = 64;  // weight rows a call, as the engine's loops have
 constexpr size_t kAlign = 64;
 
 struct Buffer {
@@ -32,55 +40,76 @@ struct Buffer {
   std::vector<std::byte> bytes;
 };
 
+struct Shape {
+  int cols, n_rows;
+  Packing packing;
+};
+
 struct Case {
-  Case(const quant::TypeTraits& type, int n, size_t weight_bytes)
+  Case(const quant::TypeTraits& type, const Shape& s)
       : t(type),
-        n_rows(n),
-        row_bytes(quant::row_bytes(t.type, kCols)),
-        weight_rows(static_cast<int>(weight_bytes / row_bytes)),
+        cols(s.cols),
+        n_rows(s.n_rows),
+        row_bytes(quant::row_bytes(t.type, static_cast<uint64_t>(cols))),
+        weight_rows(static_cast<int>((n_rows < 16 ? kWeightBytes : kPromptBytes) / row_bytes) /
+                    kPiece * kPiece),
         w(static_cast<size_t>(weight_rows) * row_bytes),
-        x(static_cast<size_t>(n) * kCols),
-        y(static_cast<size_t>(n) * static_cast<size_t>(weight_rows)),
-        scratch(quant_rows_bytes(n, kCols, 32)) {
+        x(static_cast<size_t>(n_rows) * static_cast<size_t>(cols)),
+        y(static_cast<size_t>(n_rows) * static_cast<size_t>(weight_rows)),
+        crossed(x.size()),
+        scratch(quant_rows_bytes(n_rows, cols, 32)) {
+    // Any bytes are blocks, as rows and as tiles; those without the two upper bits of an exponent
+    // have no scale that is infinite or NaN.
     std::mt19937_64 rng(1);
     for (size_t i = 0; i + 8 <= w.bytes.size(); i += 8) {
-      // Bytes without the two upper bits of an exponent: no scale is infinite or NaN.
       const uint64_t bits = rng() & 0xBFBFBFBFBFBFBFBFu;
       std::memcpy(&w.bytes[i], &bits, 8);
     }
     std::normal_distribution<float> normal;
     for (float& v : x) v = normal(rng);
     if (t.type_class == quant::TypeClass::kQuantised) {
-      q = place_quant_rows(n, kCols, t.activation_block, scratch.data());
+      q = place_quant_rows(n_rows, cols, t.activation_block, scratch.data());
+      if (takes_crossed(t.type)) q.crossed = crossed.data();
     }
+    weight = {w.data(), t.type, row_bytes, cols, s.packing};
   }
 
-  void run() {
-    const WeightRows weight{w.data(), t.type, row_bytes, kCols};
+  void run(ThreadPool& pool) {
     const OutRows out{y.data(), weight_rows, nullptr};
-    if (t.type_class == quant::TypeClass::kFloat) {
-      matmul_float(weight, 0, weight_rows, {x.data(), kCols, n_rows}, {}, out);
-    } else {
-      quantize_rows(x.data(), kCols, 0, n_rows, q);
-      matmul(weight, 0, weight_rows, q, {}, out);
-    }
+    if (q.block != 0) quantize_rows(x.data(), cols, 0, n_rows, q);
+    pool.parallel_for(weight_rows / kPiece, 1, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int first = static_cast<int>(i) * kPiece;
+        if (q.block != 0) {
+          matmul(weight, first, first + kPiece, q, {}, out);
+        } else {
+          matmul_float(weight, first, first + kPiece, {x.data(), cols, n_rows}, {}, out);
+        }
+      }
+    });
   }
 
   bool check() {
-    run();
-    std::vector<float> decoded(kCols);
+    std::vector<std::byte> row(row_bytes);
+    std::vector<float> decoded(static_cast<size_t>(cols));
     for (int i = 0; i < n_rows; i += 5) {
-      const float* xi = x.data() + static_cast<size_t>(i) * kCols;
+      const float* xi = x.data() + static_cast<size_t>(i) * static_cast<size_t>(cols);
       quant::QuantRow plain;
-      if (q.block != 0) plain = quant::quantize_row(xi, kCols, q.block);
-      for (int o = 0; o < weight_rows; o += weight_rows / 7) {
-        const std::byte* row = w.data() + static_cast<size_t>(o) * row_bytes;
+      if (q.block != 0) plain = quant::quantize_row(xi, cols, q.block);
+      for (int o = 0; o < weight_rows; o += std::max(1, weight_rows / 7)) {
+        const int in_tile = weight.packing == Packing::kTiles ? o % quant::kTileRows : 0;
+        const std::byte* at = w.data() + static_cast<size_t>(o - in_tile) * row_bytes;
+        if (weight.packing == Packing::kTiles) {
+          quant::row_of_tile(t.type, cols, at, in_tile, row.data());
+        } else {
+          std::memcpy(row.data(), at, row_bytes);
+        }
         float truth = 0;
         if (q.block != 0) {
-          truth = quant::dot_canonical(t.type, row, kCols, plain);
+          truth = quant::dot_canonical(t.type, row.data(), cols, plain);
         } else {
-          t.decode_floats(row, kCols, decoded.data());
-          truth = quant::dot_float(decoded.data(), xi, kCols);
+          t.decode_floats(row.data(), decoded.size(), decoded.data());
+          truth = quant::dot_float(decoded.data(), xi, cols);
         }
         const float got =
             y[static_cast<size_t>(i) * static_cast<size_t>(weight_rows) + static_cast<size_t>(o)];
@@ -94,58 +123,82 @@ struct Case {
   }
 
   const quant::TypeTraits& t;
-  int n_rows;
+  int cols, n_rows;
   size_t row_bytes;
   int weight_rows;
   Buffer w;
   std::vector<float> x, y;
+  std::vector<int8_t> crossed;
   Buffer scratch;
   QuantRows q;
+  WeightRows weight;
 };
 
+double read_bytes_per_s(ThreadPool& pool) {
+  static std::vector<double> known(static_cast<size_t>(pool.n_threads()) + 64, 0.0);
+  double& rate = known[static_cast<size_t>(pool.n_threads())];
+  if (rate == 0) rate = cli::measure_bandwidth(pool).bytes_per_s;
+  return rate;
+}
+
 void bench_matmul(benchmark::State& state, const DotTable* table, const quant::TypeTraits& t,
-                  int n_rows) {
+                  const Shape& shape, int n_threads) {
   use_dot_table(table);
-  Case c(t, n_rows, n_rows < 16 ? kWeightBytes : kPromptBytes);
+  ThreadPool pool(n_threads);
+  const double read = read_bytes_per_s(pool);
+  Case c(t, shape);
+  c.run(pool);
   if (!c.check()) {
     state.SkipWithError("differs from the canonical form");
     return;
   }
-  for (auto _ : state) c.run();
-  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(c.w.bytes.size()));
-  state.counters["GMAC/s"] =
-      benchmark::Counter(static_cast<double>(c.weight_rows) * kCols * n_rows *
-                             static_cast<double>(state.iterations()) * 1e-9,
-                         benchmark::Counter::kIsRate);
+  double best = 0;
+  for (auto _ : state) {
+    const auto begun = std::chrono::steady_clock::now();
+    c.run(pool);
+    const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begun;
+    best = std::max(best, 1 / time.count());
+  }
+  const double rate = best * static_cast<double>(c.w.bytes.size() - kAlign);
+  state.counters["GB/s"] = rate * 1e-9;
+  state.counters["share"] = rate / read;
+  state.counters["GMAC/s"] = best * 1e-9 * c.weight_rows * shape.cols * shape.n_rows;
 }
 
-// What one thread can read at most.
-void bench_read(benchmark::State& state) {
-  Buffer buffer(kWeightBytes);
-  for (std::byte& b : buffer.bytes) b = std::byte{1};
-  for (auto _ : state) {
-    uint64_t sum[8] = {};
-    const auto* p = reinterpret_cast<const uint64_t*>(buffer.data());
-    for (size_t i = 0; i < kWeightBytes / 8; i += 8) {
-      for (size_t k = 0; k < 8; ++k) sum[k] |= p[i + k];
-    }
-    for (uint64_t s : sum) benchmark::DoNotOptimize(s);
-  }
-  state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(kWeightBytes));
+void bench_read(benchmark::State& state, int n_threads) {
+  ThreadPool pool(n_threads);
+  for (auto _ : state) state.counters["GB/s"] = read_bytes_per_s(pool) * 1e-9;
+}
+
+void add_case(const DotTable* table, const quant::TypeTraits& t, const Shape& s, int n_threads) {
+  const std::string name = std::string(table->name) + "/" + std::string(t.name) + "/" +
+                           std::to_string(s.cols) + "/" +
+                           (s.packing == Packing::kTiles ? "tiles" : "rows") + "/" +
+                           std::to_string(s.n_rows) + "/threads:" + std::to_string(n_threads);
+  benchmark::RegisterBenchmark(name.c_str(), [=, &t](benchmark::State& state) {
+    bench_matmul(state, table, t, s, n_threads);
+  })->Unit(benchmark::kMillisecond);
 }
 
 void add_all() {
-  benchmark::RegisterBenchmark("read", bench_read)->Unit(benchmark::kMillisecond);
+  const int all = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  for (const int n : {1, all}) {
+    const std::string name = "read/threads:" + std::to_string(n);
+    benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& s) { bench_read(s, n); });
+  }
   for (const DotTable* table : dot_tables()) {
     for (const quant::TypeTraits& t : quant::all_types()) {
       if (t.type_class == quant::TypeClass::kPlain) continue;
       if (table->matmul[static_cast<uint32_t>(t.type)] == nullptr) continue;
-      for (const int n_rows : {1, 2, 4, 8, 64}) {
-        const std::string name =
-            std::string(table->name) + "/" + std::string(t.name) + "/" + std::to_string(n_rows);
-        benchmark::RegisterBenchmark(name.c_str(), [=, &t](benchmark::State& state) {
-          bench_matmul(state, table, t, n_rows);
-        })->Unit(benchmark::kMillisecond);
+      for (const int cols : {2560, 640}) {
+        if (cols % t.block_values != 0) continue;
+        for (const Packing packing : {Packing::kTiles, Packing::kGguf}) {
+          if (packing == Packing::kTiles && !quant::tile_form(t.type)) continue;
+          for (const int n_rows : {1, 2, 4, 8, 64}) {
+            add_case(table, t, {cols, n_rows, packing}, 1);
+            if (n_rows == 1 && all > 1) add_case(table, t, {cols, n_rows, packing}, all);
+          }
+        }
       }
     }
   }

@@ -24,13 +24,14 @@ void Activations::want(const Weight& w, Carver& carver) {
   if (w.takes_floats()) return;
   const int block = quant::activation_block(w.type);
   QuantRows& rows = block == 256 ? by256_ : by32_;
-  if (rows.block != 0) return;
-  std::byte* at =
-      carver.take<std::byte>(static_cast<int64_t>(quant_rows_bytes(n_rows_, cols_, block)));
-  if (at) {
-    rows = place_quant_rows(n_rows_, cols_, block, at);
-  } else {
+  if (rows.block == 0) {
+    std::byte* at =
+        carver.take<std::byte>(static_cast<int64_t>(quant_rows_bytes(n_rows_, cols_, block)));
+    if (at) rows = place_quant_rows(n_rows_, cols_, block, at);
     rows.block = block;
+  }
+  if (takes_crossed(w.type) && !rows.crossed) {
+    rows.crossed = carver.take<int8_t>(int64_t{n_rows_} * cols_);
   }
 }
 

@@ -8,6 +8,7 @@
 #include "strata/base/check.h"
 #include "strata/base/cpu_features.h"
 #include "strata/kernels/cpu/matmul_plain.h"
+#include "strata/kernels/cpu/matmul_planes.h"
 #include "strata/quant/canonical.h"
 #include "strata/quant/codebooks.h"
 #include "strata/quant/tiles.h"
@@ -20,9 +21,19 @@ constexpr size_t kAlign = 64;
 
 size_t aligned(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
+const DotTable& vbmi_table() {
+  static const DotTable table = [] {
+    DotTable t = kDotAvx512;
+    add_dot_vbmi(t);
+    return t;
+  }();
+  return table;
+}
+
 std::vector<const DotTable*> find_tables() {
   std::vector<const DotTable*> tables;
   const CpuFeatures& cpu = cpu_features();
+  if (cpu.avx512 && cpu.avx512_vnni && cpu.avx512_vbmi) tables.push_back(&vbmi_table());
   if (cpu.avx512 && cpu.avx512_vnni) tables.push_back(&kDotAvx512);
   if (cpu.avx2) tables.push_back(&kDotAvx2);
   return tables;
@@ -40,11 +51,16 @@ std::atomic<const DotTable*>& chosen() {
 
 // Kernels read an entry of the codebooks as one word.
 static_assert(std::endian::native == std::endian::little);
-const DotGrids kGrids = {reinterpret_cast<const uint64_t*>(quant::kIq2xxsGrid.data()),
-                         reinterpret_cast<const uint64_t*>(quant::kIq2xsGrid.data()),
-                         reinterpret_cast<const uint64_t*>(quant::kIq2sGrid.data()),
-                         reinterpret_cast<const uint32_t*>(quant::kIq3xxsGrid.data()),
-                         reinterpret_cast<const uint32_t*>(quant::kIq3sGrid.data())};
+const DotGrids& grids() {
+  static const GridPlanes planes = make_grid_planes();
+  static const DotGrids all = {reinterpret_cast<const uint64_t*>(quant::kIq2xxsGrid.data()),
+                               reinterpret_cast<const uint64_t*>(quant::kIq2xsGrid.data()),
+                               reinterpret_cast<const uint64_t*>(quant::kIq2sGrid.data()),
+                               reinterpret_cast<const uint32_t*>(quant::kIq3xxsGrid.data()),
+                               reinterpret_cast<const uint32_t*>(quant::kIq3sGrid.data()),
+                               &planes};
+  return all;
+}
 
 DotArgs make_args(const WeightRows& w, int first_row, int end_row, int n_rows,
                   std::span<const int32_t> index, const OutRows& out) {
@@ -61,8 +77,13 @@ DotArgs make_args(const WeightRows& w, int first_row, int end_row, int n_rows,
   a.y = out.y;
   a.y_stride = out.stride;
   a.y_index = out.row;
-  a.grids = &kGrids;
+  a.grids = &grids();
   return a;
+}
+
+bool crossed(const DotTable& table, quant::Type type) {
+  const auto id = static_cast<uint32_t>(type);
+  return id < DotTable::kTypes && table.crossed[id];
 }
 
 void multiply(const quant::TypeTraits& t, const DotArgs& a) {
@@ -92,11 +113,16 @@ QuantRows place_quant_rows(int n_rows, int cols, int block, std::byte* scratch) 
   std::byte* scale = scratch + aligned(values);
   std::byte* sums = scale + aligned(values / static_cast<size_t>(block) * sizeof(float));
   return {reinterpret_cast<int8_t*>(scratch),
+          nullptr,
           reinterpret_cast<float*>(scale),
           reinterpret_cast<int16_t*>(sums),
           n_rows,
           cols,
           block};
+}
+
+bool takes_crossed(quant::Type type) {
+  return std::ranges::any_of(tables(), [&](const DotTable* t) { return crossed(*t, type); });
 }
 
 void quantize_rows(const float* x, int64_t x_stride, int first_row, int end_row,
@@ -108,7 +134,8 @@ void quantize_rows(const float* x, int64_t x_stride, int first_row, int end_row,
     float* scale = out.scale + r * (out.cols / out.block);
     int16_t* sums = out.sums + r * (out.cols / kSumGroup);
     if (table != nullptr) {
-      table->quantize(row, out.cols, out.block, q, scale, sums);
+      int8_t* crossed = out.crossed != nullptr ? out.crossed + r * out.cols : nullptr;
+      table->quantize(row, out.cols, out.block, q, crossed, scale, sums);
       continue;
     }
     const quant::QuantRow plain = quant::quantize_row(row, out.cols, out.block);
@@ -129,7 +156,9 @@ void matmul(const WeightRows& w, int first_row, int end_row, const QuantRows& x,
   STRATA_CHECK(x.block == t.activation_block && x.cols == w.cols);
   STRATA_CHECK(w.cols % t.block_values == 0);
   DotArgs a = make_args(w, first_row, end_row, x.n_rows, index, out);
-  a.q = x.q;
+  const DotTable* table = dot_table();
+  a.q = table != nullptr && crossed(*table, w.type) ? x.crossed : x.q;
+  STRATA_CHECK(a.q != nullptr);
   a.scale = x.scale;
   a.sums = x.sums;
   multiply(t, a);

@@ -17,8 +17,12 @@ namespace strata::kernels::cpu {
 // Activations for quantised weights: int8 codes with one scale a block of 32 or 256 values.
 // Shapes: q [rows, cols]; scale [rows, cols / block]; sums [rows, cols / 16]: each the sum of 16
 //         codes, which serves the mins and the offsets of the weights.
+// crossed [rows, cols], for weights of which takes_crossed, is q with each 16 columns as a matrix
+// of 4 x 4 that is transposed: column 4j + p at place 4p + j. Such weights come apart into every
+// fourth column; sums of integers have no order.
 struct QuantRows {
   int8_t* q = nullptr;
+  int8_t* crossed = nullptr;  // or none
   float* scale = nullptr;
   int16_t* sums = nullptr;
   int n_rows = 0;
@@ -29,8 +33,11 @@ struct QuantRows {
 // Bytes that n_rows need as scratch.
 Bytes quant_rows_bytes(int n_rows, int cols, int block);
 
-// Lays the arrays into scratch of at least quant_rows_bytes, 64-byte aligned.
+// Lays the arrays but crossed into scratch of at least quant_rows_bytes, 64-byte aligned.
 QuantRows place_quant_rows(int n_rows, int cols, int block, std::byte* scratch);
+
+// Whether a table here reads QuantRows::crossed for weights of this type.
+bool takes_crossed(quant::Type type);
 
 // Fills rows [first_row, end_row) of out from the same rows of x; threads may share out.
 // Shapes: x [rows, x_stride], x_stride >= out.cols.
@@ -56,8 +63,8 @@ struct OutRows {
 // y = W x for the weight rows [first_row, end_row) and the activation rows named by index, or all
 // rows of x where index is empty. Callers split weight rows among threads, best at multiples of 16;
 // in tiles first_row must be one.
-// x.block must be quant::activation_block(w.type).
-// matmul_float takes F32, F16 and BF16 weights, matmul every quantised type.
+// x.block must be quant::activation_block(w.type), x.crossed must be there if
+// takes_crossed(w.type). matmul_float takes F32, F16 and BF16 weights, matmul every quantised type.
 // Never allocates; about 64 KiB of stack.
 void matmul(const WeightRows& w, int first_row, int end_row, const QuantRows& x,
             std::span<const int32_t> index, const OutRows& out);

@@ -100,6 +100,20 @@ struct AlignedBytes {
 
 constexpr int kMostWeightRows = 33;
 constexpr int kTiledRows = kMostWeightRows / quant::kTileRows * quant::kTileRows;
+// Quantised activations and what they lie in.
+struct Quantised {
+  Quantised(const TypeTraits& t, const float* x, int n_rows, int cols)
+      : scratch(quant_rows_bytes(n_rows, cols, t.activation_block)),
+        crossed(static_cast<size_t>(n_rows) * static_cast<size_t>(cols)),
+        rows(place_quant_rows(n_rows, cols, t.activation_block, scratch.data())) {
+    if (takes_crossed(t.type)) rows.crossed = crossed.data();
+    quantize_rows(x, cols, 0, n_rows, rows);
+  }
+  AlignedBytes scratch;
+  std::vector<int8_t> crossed;
+  QuantRows rows;
+};
+
 constexpr int kMostRows = 70;  // above the 64 that share an unpacked tile
 
 // A type with weights, activations and the canonical product of all of them.
@@ -112,13 +126,7 @@ struct Problem {
         truth(static_cast<size_t>(kMostRows) * kMostWeightRows) {
     const size_t row_bytes = quant::row_bytes(t.type, static_cast<uint64_t>(cols));
     weight = {w.data(), t.type, row_bytes, cols};
-    if (quant::tile_form(t.type)) {
-      tiles.resize(kTiledRows * row_bytes);
-      for (size_t r = 0; r < kTiledRows; r += quant::kTileRows) {
-        quant::to_tile(t.type, cols, w.data() + r * row_bytes, &tiles[r * row_bytes]);
-      }
-      tiled = {tiles.data(), t.type, row_bytes, cols, Packing::kTiles};
-    }
+    tile();
     std::vector<float> decoded(static_cast<size_t>(cols));
     for (int i = 0; i < kMostRows; ++i) {
       const float* xi = &x[static_cast<size_t>(i) * static_cast<size_t>(cols)];
@@ -138,6 +146,17 @@ struct Problem {
     }
   }
 
+  // Fills tiles from w.
+  void tile() {
+    if (!quant::tile_form(t.type)) return;
+    const size_t row_bytes = weight.row_bytes;
+    tiles.resize(kTiledRows * row_bytes);
+    for (size_t r = 0; r < kTiledRows; r += quant::kTileRows) {
+      quant::to_tile(t.type, cols, w.data() + r * row_bytes, &tiles[r * row_bytes]);
+    }
+    tiled = {tiles.data(), t.type, row_bytes, cols, Packing::kTiles};
+  }
+
   float& at(int row, int o) { return truth[static_cast<size_t>(row) * kMostWeightRows + o]; }
 
   // Rows of results [n_rows, kMostWeightRows]; what is not written stays NaN.
@@ -149,10 +168,8 @@ struct Problem {
       matmul_float(weights, first, end, {x.data(), cols, n_rows}, {}, out);
       return y;
     }
-    AlignedBytes scratch(quant_rows_bytes(n_rows, cols, t.activation_block));
-    const QuantRows q = place_quant_rows(n_rows, cols, t.activation_block, scratch.data());
-    quantize_rows(x.data(), cols, 0, n_rows, q);
-    matmul(weights, first, end, q, {}, out);
+    const Quantised q(t, x.data(), n_rows, cols);
+    matmul(weights, first, end, q.rows, {}, out);
     return y;
   }
 
@@ -228,13 +245,11 @@ TEST_P(MatmulTest, TakesRowsByIndex) {
         const int end = weights.packing == Packing::kTiles ? kTiledRows : kMostWeightRows;
         std::vector<float> y(11 * kMostWeightRows, -1);
         const OutRows out{y.data(), kMostWeightRows, to.data()};
-        AlignedBytes scratch(quant_rows_bytes(10, cols, 32));
         if (t.type_class == TypeClass::kFloat) {
           matmul_float(weights, 0, end, {p.x.data(), cols, 10}, from, out);
         } else {
-          const QuantRows q = place_quant_rows(10, cols, t.activation_block, scratch.data());
-          quantize_rows(p.x.data(), cols, 0, 10, q);
-          matmul(weights, 0, end, q, from, out);
+          const Quantised q(t, p.x.data(), 10, cols);
+          matmul(weights, 0, end, q.rows, from, out);
         }
         for (size_t i = 0; i < n; ++i) {
           for (int o = 0; o < end; ++o) {
@@ -272,12 +287,17 @@ TEST_P(MatmulTest, ExtremeCodesDoNotSaturate) {
       expected.push_back(quant::dot_canonical(
           t.type, p.w.data() + static_cast<size_t>(o) * p.weight.row_bytes, cols, q));
     }
+    p.tile();
     for (const DotTable* table : dot_tables()) {
       const WithTable with(table);
-      const std::vector<float> y = p.multiply(p.weight, 1, 0, kMostWeightRows);
-      for (size_t o = 0; o < expected.size(); ++o) {
-        ASSERT_TRUE(same(y[o], expected[o])) << table_name(table) << " fill " << fill << " row "
-                                             << o << ": " << y[o] << " not " << expected[o];
+      for (const WeightRows& weights : {p.weight, p.tiled}) {
+        if (weights.data == nullptr) continue;
+        const int end = weights.packing == Packing::kTiles ? kTiledRows : kMostWeightRows;
+        const std::vector<float> y = p.multiply(weights, 1, 0, end);
+        for (size_t o = 0; o < static_cast<size_t>(end); ++o) {
+          ASSERT_TRUE(same(y[o], expected[o])) << table_name(table) << " fill " << fill << " row "
+                                               << o << ": " << y[o] << " not " << expected[o];
+        }
       }
     }
   }
@@ -341,7 +361,9 @@ TEST(QuantizeRows, EqualsTheCanonicalFormBitForBit) {
       SCOPED_TRACE(table_name(table) + " block " + std::to_string(block));
       const WithTable with(table);
       AlignedBytes scratch(quant_rows_bytes(n, cols, block));
-      const QuantRows out = place_quant_rows(n, cols, block, scratch.data());
+      QuantRows out = place_quant_rows(n, cols, block, scratch.data());
+      std::vector<int8_t> crossed(static_cast<size_t>(n * cols), int8_t{99});
+      if (table != nullptr) out.crossed = crossed.data();
       quantize_rows(x.data(), cols, 0, 4, out);
       quantize_rows(x.data(), cols, 4, n, out);
       for (int r = 0; r < n; ++r) {
@@ -349,6 +371,10 @@ TEST(QuantizeRows, EqualsTheCanonicalFormBitForBit) {
             quant::quantize_row(rows[static_cast<size_t>(r)].data(), cols, block);
         for (int i = 0; i < cols; ++i) {
           ASSERT_EQ(out.q[r * cols + i], expected.q[static_cast<size_t>(i)]) << r << "," << i;
+          const int place = i / 16 * 16 + i % 4 * 4 + i % 16 / 4;
+          if (table != nullptr) {
+            ASSERT_EQ(out.crossed[r * cols + place], out.q[r * cols + i]) << r << "," << i;
+          }
         }
         for (int b = 0; b < 3; ++b) {
           ASSERT_EQ(std::bit_cast<uint32_t>(out.scale[r * 3 + b]),

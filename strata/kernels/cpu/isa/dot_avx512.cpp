@@ -1,7 +1,5 @@
 #include <immintrin.h>
 
-#include <type_traits>
-
 #include "strata/kernels/cpu/isa/dot_table.h"
 
 // Everything but the table has internal linkage: this file is compiled for AVX-512 with VNNI.
@@ -14,9 +12,12 @@ namespace {
 #include "strata/kernels/cpu/isa/dot_vec_avx512.inl"
 #include "strata/kernels/cpu/isa/dot_tile.inl"
 #include "strata/kernels/cpu/isa/dot_gemm.inl"
+#include "strata/kernels/cpu/isa/dot_sink.inl"
 #include "strata/kernels/cpu/isa/dot_panel.inl"
+#include "strata/kernels/cpu/isa/unpack_layout.inl"
 #include "strata/kernels/cpu/isa/unpack_blocks32.inl"
 #include "strata/kernels/cpu/isa/unpack_k.inl"
+#include "strata/kernels/cpu/isa/unpack_odd_scales.inl"
 #include "strata/kernels/cpu/isa/unpack_grid.inl"
 #include "strata/kernels/cpu/isa/dot_matmul.inl"
 #include "strata/kernels/cpu/isa/dot_float.inl"

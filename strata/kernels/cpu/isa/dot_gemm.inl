@@ -19,6 +19,11 @@ struct XRow {
   const int8_t* q;
   const float* scale;
   const int16_t* sums;
+  STRATA_INLINE void next(int values, int terms) {
+    q += values;
+    scale += terms;
+    sums += values / 16;
+  }
 };
 
 // Sums of one row of activations with 16 weight rows.
@@ -27,22 +32,17 @@ struct Partial {
   alignas(64) float total[Tile::kRows];
 };
 
-STRATA_INLINE Vec::Int broadcast4(const void* p) {
-  int32_t v;
-  __builtin_memcpy(&v, p, 4);
-  return Vec::all32(v);
-}
-
 // -offset times the sum of the group's codes of x, or zero.
 template <class Form>
 STRATA_INLINE Vec::Int group_start(const int16_t* sums, int group) {
   if constexpr (Form::kOffset == 0) {
     return Vec::zero();
   } else if constexpr (Form::kGroup == 32) {
-    return Vec::add_pairs(Vec::zero(), Vec::all16(-Form::kOffset), broadcast4(sums + 2 * group));
+    return Vec::add_pairs(Vec::zero(), Vec::all16(-Form::kOffset),
+                          Vec::broadcast4(sums + 2 * group));
   } else {
     const int half = group % 2 == 0 ? -Form::kOffset & 0xFFFF : -Form::kOffset * 65536;
-    return Vec::add_pairs(Vec::zero(), Vec::all32(half), broadcast4(sums + group / 2 * 2));
+    return Vec::add_pairs(Vec::zero(), Vec::all32(half), Vec::broadcast4(sums + group / 2 * 2));
   }
 }
 
@@ -64,7 +64,7 @@ STRATA_INLINE void term_sum(const Tile& tile, int part, int t, const XRow* x, Ve
       const Vec::Int code = Vec::load(tile.code[group * kSteps + k][part * Vec::kLanes]);
 #pragma GCC unroll 8
       for (int r = 0; r < n; ++r) {
-        acc[r].step(k, code, broadcast4(x[r].q + group * Form::kGroup + 4 * k));
+        acc[r].step(k, code, x[r].q + group * Form::kGroup + 4 * k);
       }
     }
     if constexpr (Form::kScaled) {
@@ -93,7 +93,7 @@ STRATA_INLINE void min_sum(const Tile& tile, int part, int t, const XRow* x, Vec
         Form::kScaled ? Vec::load(tile.min[pair][part * Vec::kLanes]) : Vec::all16(1);
 #pragma GCC unroll 8
     for (int r = 0; r < n; ++r) {
-      sum[r] = Vec::add_pairs(sum[r], min, broadcast4(x[r].sums + 2 * pair));
+      sum[r] = Vec::add_pairs(sum[r], min, Vec::broadcast4(x[r].sums + 2 * pair));
     }
   }
 }
@@ -170,48 +170,3 @@ void multiply_tile(const Tile& tile, int first, int end, const Segments& segment
     if (n & 1) add_terms<Form, 1>(tile, part, first, end, segments, x + r, partial + r);
   }
 }
-
-// Takes a block apart and multiplies it with one row of activations on the way: for a single row,
-// where a tile would cost more than it saves.
-template <class Form, int block_values>
-struct DotSink {
-  static constexpr int kGroups = block_values / Form::kGroup;
-  static constexpr int kSteps = Form::kGroup / 4;
-  using Sum = Vec::Sum<(Form::kAdds < kSteps ? Form::kAdds : kSteps), Form::kSigned>;
-  XRow x;
-  Sum acc[kGroups];
-  Vec::Int scale[Form::kScaled ? kGroups : 1];
-  Vec::Int min;
-
-  STRATA_INLINE explicit DotSink(const XRow& at) : x(at), min(Vec::zero()) {
-#pragma GCC unroll 16
-    for (int g = 0; g < kGroups; ++g) acc[g].start(group_start<Form>(x.sums, g));
-  }
-  STRATA_INLINE void put_code(int k, Vec::Int v) {
-    acc[k / kSteps].step(k % kSteps, v, broadcast4(x.q + 4 * k));
-  }
-  STRATA_INLINE void put_scale(int g, Vec::Int v) { scale[g] = v; }
-  STRATA_INLINE void put_min(int pair, Vec::Int v) {
-    min = Vec::add_pairs(min, v, broadcast4(x.sums + 2 * pair));
-  }
-  // The integer sums of term t of the block.
-  STRATA_INLINE Vec::Int sum(int t) {
-    if constexpr (Form::kScaled) {
-      Vec::Int all = Vec::mul32(acc[0].finish(), scale[0]);
-#pragma GCC unroll 16
-      for (int g = 1; g < kGroups; ++g) {
-        all = Vec::add32(all, Vec::mul32(acc[g].finish(), scale[g]));
-      }
-      return all;
-    } else {
-      return acc[t].finish();
-    }
-  }
-  STRATA_INLINE Vec::Int min_sum(int t) {
-    if constexpr (Form::kScaled) {
-      return min;
-    } else {
-      return Vec::add_pairs(Vec::zero(), Vec::all16(1), broadcast4(x.sums + 2 * t));
-    }
-  }
-};

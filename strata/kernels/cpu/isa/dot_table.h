@@ -7,6 +7,8 @@
 // that no inline function is compiled twice. See strata/kernels/cpu/matmul.h for the meaning.
 namespace strata::kernels::cpu {
 
+struct GridPlanes;  // isa/grid_planes.h
+
 // The codebooks, as little-endian words: one word an entry.
 struct DotGrids {
   const uint64_t* iq2xxs;
@@ -14,6 +16,7 @@ struct DotGrids {
   const uint64_t* iq2s;
   const uint32_t* iq3xxs;
   const uint32_t* iq3s;
+  const GridPlanes* planes;  // the same for look-ups in registers
 };
 
 // Weight rows [first_row, end_row) times n_rows rows of activations.
@@ -27,7 +30,7 @@ struct DotArgs {
   // Row i of the activations is row x_index[i] of these, or i where x_index is null.
   const int32_t* x_index;
   int n_rows;
-  const int8_t* q;      // [rows, cols]
+  const int8_t* q;      // [rows, cols]; crossed where DotTable::crossed says so
   const float* scale;   // [rows, cols / block]
   const int16_t* sums;  // [rows, cols / 16]
   const float* x;       // [rows, x_stride], for the float types; else null
@@ -47,12 +50,17 @@ struct DotTable {
   static constexpr int kTypes = 64;  // by the id that GGUF stores
 
   const char* name;
-  // One row of n values; n is a multiple of the block.
-  void (*quantize)(const float* x, int64_t n, int block, int8_t* q, float* scale, int16_t* sums);
+  // One row of n values; n is a multiple of the block. crossed may be null.
+  void (*quantize)(const float* x, int64_t n, int block, int8_t* q, int8_t* crossed, float* scale,
+                   int16_t* sums);
   DotFn matmul[kTypes];  // null: not here
+  bool crossed[kTypes];  // whether matmul takes activations crossed (QuantRows of matmul.h)
 };
 
 extern const DotTable kDotAvx2;
 extern const DotTable kDotAvx512;  // F, BW, DQ, VL, VNNI
+
+// Replaces the types with codebooks in a copy of kDotAvx512 by kernels with byte permutes.
+void add_dot_vbmi(DotTable& table);
 
 }  // namespace strata::kernels::cpu

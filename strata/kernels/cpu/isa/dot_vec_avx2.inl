@@ -10,6 +10,12 @@ struct Vec {
   STRATA_INLINE static Int all8(int x) { return _mm256_set1_epi8(static_cast<char>(x)); }
   STRATA_INLINE static Int all16(int x) { return _mm256_set1_epi16(static_cast<short>(x)); }
   STRATA_INLINE static Int all32(int x) { return _mm256_set1_epi32(x); }
+  // Four bytes at any address, in every lane.
+  STRATA_INLINE static Int broadcast4(const void* p) {
+    int32_t v;
+    __builtin_memcpy(&v, p, 4);
+    return all32(v);
+  }
   STRATA_INLINE static Int load(const void* p) {
     return _mm256_load_si256(static_cast<const __m256i*>(p));
   }
@@ -60,6 +66,7 @@ struct Vec {
   STRATA_INLINE static Float to_float(Int a) { return _mm256_cvtepi32_ps(a); }
   STRATA_INLINE static Float load_float(const float* p) { return _mm256_load_ps(p); }
   STRATA_INLINE static void store_float(float* p, Float x) { _mm256_store_ps(p, x); }
+  STRATA_INLINE static void store_float_anywhere(float* p, Float x) { _mm256_storeu_ps(p, x); }
   STRATA_INLINE static Float all_float(float x) { return _mm256_set1_ps(x); }
   STRATA_INLINE static Float zero_float() { return _mm256_setzero_ps(); }
   STRATA_INLINE static Float mul(Float a, Float b) { return _mm256_mul_ps(a, b); }
@@ -116,8 +123,12 @@ struct Vec {
     turn_rows32(rows.base + at, rows.stride, out);
   }
 
+  // Stays where it is written, between the products: compilers gather _mm_prefetch in bursts.
+  STRATA_INLINE static void prefetch(const uint8_t* p) { asm volatile("prefetcht0 %0" ::"m"(*p)); }
   STRATA_INLINE static Int load_word(const TileAt& tile, int at) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(tile.words + 16 * at));
+    const uint8_t* p = tile.words + 16 * at;
+    prefetch(p + kTileAhead);
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
   }
   STRATA_INLINE static void load_rows16(const TileAt& tile, int at, Int out[4]) {
 #pragma GCC unroll 4
@@ -164,7 +175,9 @@ struct Vec {
   struct Sum {
     Int acc, narrow;
     STRATA_INLINE void start(Int from) { acc = from; }
-    STRATA_INLINE void step([[maybe_unused]] int k, Int code, Int x) {
+    // Adds code times the four values of x at p.
+    STRATA_INLINE void step([[maybe_unused]] int k, Int code, const int8_t* p) {
+      const Int x = broadcast4(p);
       // |code| <= 128 and |x| <= 127, so a pair is at most 32512.
       const Int pairs = kSigned
                             ? _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(x, code))

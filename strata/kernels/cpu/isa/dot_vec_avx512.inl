@@ -10,6 +10,12 @@ struct Vec {
   STRATA_INLINE static Int all8(int x) { return _mm512_set1_epi8(static_cast<char>(x)); }
   STRATA_INLINE static Int all16(int x) { return _mm512_set1_epi16(static_cast<short>(x)); }
   STRATA_INLINE static Int all32(int x) { return _mm512_set1_epi32(x); }
+  // Four bytes at any address, in every lane.
+  STRATA_INLINE static Int broadcast4(const void* p) {
+    int32_t v;
+    __builtin_memcpy(&v, p, 4);
+    return all32(v);
+  }
   STRATA_INLINE static Int load(const void* p) { return _mm512_load_si512(p); }
   STRATA_INLINE static void store(void* p, Int x) { _mm512_store_si512(p, x); }
   STRATA_INLINE static Int bit_and(Int a, Int b) { return _mm512_and_si512(a, b); }
@@ -56,6 +62,7 @@ struct Vec {
   STRATA_INLINE static Float to_float(Int a) { return _mm512_cvtepi32_ps(a); }
   STRATA_INLINE static Float load_float(const float* p) { return _mm512_load_ps(p); }
   STRATA_INLINE static void store_float(float* p, Float x) { _mm512_store_ps(p, x); }
+  STRATA_INLINE static void store_float_anywhere(float* p, Float x) { _mm512_storeu_ps(p, x); }
   STRATA_INLINE static Float all_float(float x) { return _mm512_set1_ps(x); }
   STRATA_INLINE static Float zero_float() { return _mm512_setzero_ps(); }
   STRATA_INLINE static Float mul(Float a, Float b) { return _mm512_mul_ps(a, b); }
@@ -138,8 +145,12 @@ struct Vec {
     turn_rows32(rows.base + at, rows.stride, out);
   }
 
+  // Stays where it is written, between the products: compilers gather _mm_prefetch in bursts.
+  STRATA_INLINE static void prefetch(const uint8_t* p) { asm volatile("prefetcht0 %0" ::"m"(*p)); }
   STRATA_INLINE static Int load_word(const TileAt& tile, int at) {
-    return _mm512_loadu_si512(tile.words + 16 * at);
+    const uint8_t* p = tile.words + 16 * at;
+    prefetch(p + kTileAhead);
+    return _mm512_loadu_si512(p);
   }
   STRATA_INLINE static void load_rows16(const TileAt& tile, int at, Int out[4]) {
 #pragma GCC unroll 4
@@ -185,8 +196,14 @@ struct Vec {
   struct Sum {
     Int acc;
     STRATA_INLINE void start(Int from) { acc = from; }
-    STRATA_INLINE void step([[maybe_unused]] int k, Int code, Int x) {
-      acc = _mm512_dpbusd_epi32(acc, code, x);
+    // Adds code times the four values of x at p. The instruction takes p's broadcast as an operand,
+    // which compilers do not find by themselves; decoding, not adding, would be the bound.
+    STRATA_INLINE void step([[maybe_unused]] int k, Int code, const int8_t* p) {
+      asm volatile(
+          "vpdpbusd %1%{1to16%}, %2, %0"
+          : "+v"(acc)
+          : "m"(*reinterpret_cast<const int32_t __attribute__((may_alias, aligned(1)))*>(p)),
+            "v"(code));
     }
     STRATA_INLINE Int finish() { return acc; }
   };

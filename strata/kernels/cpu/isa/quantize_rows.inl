@@ -20,7 +20,8 @@ inline int32_t max_bits(const float* x, int n) {
   return _mm_cvtsi128_si32(m);
 }
 
-inline void quantize_block(const float* x, int block, int8_t* q, float* scale, int16_t* sums) {
+inline void quantize_block(const float* x, int block, int8_t* q, int8_t* crossed, float* scale,
+                           int16_t* sums) {
   constexpr int32_t kInfinity = 0x7F800000;
   constexpr int32_t kTiny = 0x0D800000;  // 2^-100
   const int32_t bits = max_bits(x, block);
@@ -31,6 +32,7 @@ inline void quantize_block(const float* x, int block, int8_t* q, float* scale, i
     const int32_t fixed = bits >= kInfinity ? 0x7FC00000 : 0;
     __builtin_memcpy(scale, &fixed, 4);
     __builtin_memset(q, 0, static_cast<size_t>(block));
+    if (crossed) __builtin_memset(crossed, 0, static_cast<size_t>(block));
     __builtin_memset(sums, 0, sizeof(int16_t) * static_cast<size_t>(block / 16));
     return;
   }
@@ -43,7 +45,12 @@ inline void quantize_block(const float* x, int block, int8_t* q, float* scale, i
     const __m256i ordered = _mm256_permute4x64_epi64(words, 0xD8);
     const __m128i low = _mm256_castsi256_si128(ordered);
     const __m128i high = _mm256_extracti128_si256(ordered, 1);
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i), _mm_packs_epi16(low, high));
+    const __m128i codes = _mm_packs_epi16(low, high);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(q + i), codes);
+    if (crossed) {
+      const __m128i cross = _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+      _mm_storeu_si128(reinterpret_cast<__m128i*>(crossed + i), _mm_shuffle_epi8(codes, cross));
+    }
     __m128i sum = _mm_madd_epi16(_mm_add_epi16(low, high), _mm_set1_epi16(1));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4E));
     sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xB1));
@@ -51,8 +58,10 @@ inline void quantize_block(const float* x, int block, int8_t* q, float* scale, i
   }
 }
 
-void quantize(const float* x, int64_t n, int block, int8_t* q, float* scale, int16_t* sums) {
+void quantize(const float* x, int64_t n, int block, int8_t* q, int8_t* crossed, float* scale,
+              int16_t* sums) {
   for (int64_t i = 0; i < n; i += block) {
-    quantize_block(x + i, block, q + i, scale + i / block, sums + i / 16);
+    quantize_block(x + i, block, q + i, crossed ? crossed + i : nullptr, scale + i / block,
+                   sums + i / 16);
   }
 }

@@ -1,15 +1,4 @@
-// Types of 32-value blocks, and Q2_0. A trait says where its scales lie and takes one block of each
-// of Vec::kLanes weight rows apart, one row a lane: put_code(k, ...) gets the codes of values 4k to
-// 4k + 3, ascending inside a group. quant/blocks32.cpp and quant/low_bits.cpp have the layouts.
-// No load may leave the block: it can be the last of a mapped file.
-
-// Where a type keeps its f16 scales. kDmin < 0: none.
-template <int block_bytes, int block_values, int d, int dmin = -1>
-struct Layout {
-  static constexpr int kBlockBytes = block_bytes, kBlockValues = block_values, kD = d, kDmin = dmin;
-  static constexpr int kHalves = dmin >= 0 ? 2 : 1;  // of a tile
-  static constexpr float kDFactor = 1.0f, kDminFactor = 1.0f;
-};
+// Types of 32-value blocks, and Q2_0. quant/blocks32.cpp and quant/low_bits.cpp have the layouts.
 
 constexpr int kOffset8 = Vec::kSigned8 ? 0 : 128;
 template <int offset, int adds>
@@ -118,26 +107,22 @@ struct IQ4_NL : Layout<18, 32, 0> {
   STRATA_INLINE static void unpack(const auto& rows, auto& out) { put_non_linear(rows, 2, 0, out); }
 };
 
+// Byte j of a word has columns 4j to 4j + 3 of its 16: two bits of each byte are four columns that
+// lie together in crossed activations.
 struct Q2_0 : Layout<18, 64, 0> {
   using Form = Form32<1, 8>;
   static constexpr int kLoads = 1;
-  template <int byte>
-  STRATA_INLINE static void put_byte(Vec::Int v, int k, auto& out) {
-    // The four pairs of a byte go to the four bytes of a lane: shifts by 0, 6, 12 and 18.
-    const Vec::Int b = Vec::bit_and(Vec::shift_right<8 * byte>(v), Vec::all32(255));
-    const Vec::Int two = Vec::bit_or(b, Vec::shift_left<12>(b));
-    const Vec::Int four = Vec::bit_or(two, Vec::shift_left<6>(two));
-    out.put_code(4 * k + byte, Vec::bit_and(four, Vec::all8(3)));
-  }
+  static constexpr bool kCrossed = true;
   STRATA_INLINE static void unpack(const auto& rows, auto& out) {
     Vec::Int v[4];
     Vec::load_rows16(rows, 2, v);
+    const Vec::Int two = Vec::all8(3);
 #pragma GCC unroll 4
     for (int k = 0; k < 4; ++k) {
-      put_byte<0>(v[k], k, out);
-      put_byte<1>(v[k], k, out);
-      put_byte<2>(v[k], k, out);
-      put_byte<3>(v[k], k, out);
+      out.put_code(4 * k, Vec::bit_and(v[k], two));
+      out.put_code(4 * k + 1, Vec::bit_and(Vec::shift_right<2>(v[k]), two));
+      out.put_code(4 * k + 2, Vec::bit_and(Vec::shift_right<4>(v[k]), two));
+      out.put_code(4 * k + 3, Vec::bit_and(Vec::shift_right<6>(v[k]), two));
     }
   }
 };

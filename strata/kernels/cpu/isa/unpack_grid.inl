@@ -65,30 +65,7 @@ inline __m256i eight_entries(const uint32_t* grid, const uint32_t (&i)[8]) {
                           static_cast<int>(grid[i[1]]), static_cast<int>(grid[i[0]]));
 }
 
-// 2s + 1, where s is the lowest byte of each lane.
-STRATA_INLINE Vec::Int odd_scale(Vec::Int s) {
-  return Vec::bit_or(Vec::shift_left<1>(Vec::bit_and(s, Vec::all32(255))), Vec::all32(1));
-}
-
-// Eight nibbles a lane to eight scales.
-STRATA_INLINE void put_nibble_scales(Vec::Int v, int first, auto& out) {
-  const Vec::Int mask = Vec::all8(15);
-  const Vec::Int even = Vec::bit_and(v, mask);
-  const Vec::Int odd = Vec::bit_and(Vec::shift_right<4>(v), mask);
-  out.put_scale(first, odd_scale(even));
-  out.put_scale(first + 1, odd_scale(odd));
-  out.put_scale(first + 2, odd_scale(Vec::shift_right<8>(even)));
-  out.put_scale(first + 3, odd_scale(Vec::shift_right<8>(odd)));
-  out.put_scale(first + 4, odd_scale(Vec::shift_right<16>(even)));
-  out.put_scale(first + 5, odd_scale(Vec::shift_right<16>(odd)));
-  out.put_scale(first + 6, odd_scale(Vec::shift_right<24>(even)));
-  out.put_scale(first + 7, odd_scale(Vec::shift_right<24>(odd)));
-}
-
-struct IQ2_XXS : Layout<66, 256, 0> {
-  using Form = Form256<32, false, 64, 1>;
-  static constexpr int kLoads = Vec::kLanes;
-  static constexpr float kDFactor = 0.125f;
+struct IQ2_XXS : IQ2XXSForm {
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     const uint64_t* grid = grids.iq2xxs;
     for (int g = 0; g < 8; ++g) {
@@ -97,21 +74,9 @@ struct IQ2_XXS : Layout<66, 256, 0> {
                      seven_bit_masks(load_u32(p + 4)));
     }
   }
-  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {  // indices and signs of two groups
-      Vec::Int v[4];
-      Vec::load_rows16(rows, 2 + 16 * i, v);
-      out.put_scale(2 * i, odd_scale(Vec::shift_right<28>(v[1])));
-      out.put_scale(2 * i + 1, odd_scale(Vec::shift_right<28>(v[3])));
-    }
-  }
 };
 
-struct IQ2_XS : Layout<74, 256, 0> {
-  using Form = Form256<16, false, 64, 1>;
-  static constexpr int kLoads = Vec::kLanes;
-  static constexpr float kDFactor = 0.125f;
+struct IQ2_XS : IQ2XSForm {
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     const uint64_t* grid = grids.iq2xs;
     for (int g = 0; g < 8; ++g) {
@@ -123,18 +88,9 @@ struct IQ2_XS : Layout<74, 256, 0> {
                      four_words(signs[a >> 9], signs[b >> 9], signs[c >> 9], signs[d >> 9]));
     }
   }
-  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
-    Vec::Int v[4];
-    Vec::load_rows16(rows, 58, v);
-    put_nibble_scales(v[2], 0, out);
-    put_nibble_scales(v[3], 8, out);
-  }
 };
 
-struct IQ2_S : Layout<82, 256, 0> {
-  using Form = Form256<16, false, 64, 1>;
-  static constexpr int kLoads = Vec::kLanes;
-  static constexpr float kDFactor = 0.125f;
+struct IQ2_S : IQ2SForm {
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     const uint64_t* grid = grids.iq2s;
     for (int g = 0; g < 8; ++g) {
@@ -146,18 +102,9 @@ struct IQ2_S : Layout<82, 256, 0> {
                      full_masks(block + 34 + 4 * g));
     }
   }
-  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
-    Vec::Int v[4];
-    Vec::load_rows16(rows, 66, v);
-    put_nibble_scales(v[2], 0, out);
-    put_nibble_scales(v[3], 8, out);
-  }
 };
 
-struct IQ3_XXS : Layout<98, 256, 0> {
-  using Form = Form256<32, false, 64, 1>;
-  static constexpr int kLoads = Vec::kLanes;
-  static constexpr float kDFactor = 0.25f;
+struct IQ3_XXS : IQ3XXSForm {
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     for (int g = 0; g < 8; ++g) {
       const uint8_t* q = block + 2 + 8 * g;
@@ -166,17 +113,9 @@ struct IQ3_XXS : Layout<98, 256, 0> {
                      seven_bit_masks(load_u32(block + 66 + 4 * g)));
     }
   }
-  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
-    Vec::Int v[8];
-    Vec::load_rows32(rows, 66, v);
-#pragma GCC unroll 8
-    for (int g = 0; g < 8; ++g) out.put_scale(g, odd_scale(Vec::shift_right<28>(v[g])));
-  }
 };
 
-struct IQ3_S : Layout<110, 256, 0> {
-  using Form = Form256<32, false, 16, 4>;
-  static constexpr int kLoads = Vec::kLanes;
+struct IQ3_S : IQ3SForm {
   static void look_up(const DotGrids& grids, const uint8_t* block, uint8_t* out) {
     for (int g = 0; g < 8; ++g) {
       const uint8_t* q = block + 2 + 8 * g;
@@ -188,11 +127,6 @@ struct IQ3_S : Layout<110, 256, 0> {
       put_signed<16>(out + 32 * g, eight_entries(grids.iq3s, index),
                      full_masks(block + 74 + 4 * g));
     }
-  }
-  STRATA_INLINE static void put_all_scales(const auto& rows, auto& out) {
-    Vec::Int v[4];
-    Vec::load_rows16(rows, 94, v);
-    put_nibble_scales(v[3], 0, out);
   }
 };
 
@@ -208,8 +142,10 @@ STRATA_INLINE void put_grid_codes(const GridCodes& codes, auto& out) {
 }
 
 // The bytes of a block of each row, apart from d.
-template <class T, class At = RowsAt>
-struct BlockBytes {
+template <class T, class At>
+struct BlockBytes;
+template <class T>
+struct BlockBytes<T, RowsAt> {
   const RowsAt& rows;
   STRATA_INLINE explicit BlockBytes(const RowsAt& at) : rows(at) {}
   STRATA_INLINE const uint8_t* of(int r) const {
@@ -231,20 +167,14 @@ struct BlockBytes<T, TileAt> {
 };
 
 template <class T>
-concept HasGrid = requires {
-  &T::look_up;
-};
-
-// One block of Vec::kLanes rows, of any type.
-template <class T>
-STRATA_INLINE void unpack_block(const DotGrids& grids, const auto& rows, auto& out) {
-  if constexpr (HasGrid<T>) {
+struct LookedUp : T {
+  static constexpr int kFewRows = 1;  // what is looked up serves all rows
+  template <class At>
+  STRATA_INLINE static void unpack(const DotGrids& grids, const At& rows, auto& out) {
     GridCodes codes;
-    const BlockBytes<T, std::remove_cvref_t<decltype(rows)>> bytes(rows);
+    const BlockBytes<T, At> bytes(rows);
     for (int r = 0; r < Vec::kLanes; ++r) T::look_up(grids, bytes.of(r), codes.row[r]);
     T::put_all_scales(rows, out);
     put_grid_codes(codes, out);
-  } else {
-    T::unpack(rows, out);
   }
-}
+};

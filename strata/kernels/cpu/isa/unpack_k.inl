@@ -1,8 +1,5 @@
 // The K types, and IQ4_XS: 256 values. quant/k_quants.cpp has the layouts.
 
-template <int group, bool min, int offset, int adds>
-using Form256 = TermForm<256, group, true, min, offset, adds, false>;
-
 // Four unsigned bytes a lane to four scales.
 STRATA_INLINE void put_scales(Vec::Int v, int first, int bias, auto& out) {
   const Vec::Int mask = Vec::all32(255);

@@ -42,12 +42,14 @@ Instance::Instance(const InstanceOptions& options)
       memory_(options.memory),
       ledger_(std::make_unique<memory::Ledger>(plan_)) {
   const os::CpuBudget budget = os::cpu_budget();
+  const os::Topology topology = os::read_topology();
   const os::ThreadChoice threads =
       os::choose_threads(options.threads > 0 ? std::optional(options.threads) : std::nullopt,
-                         budget, os::read_topology().n_cores);
+                         budget, topology.n_cores);
   decide("threads", format("{}", threads.n_threads), threads.reason);
   if (!threads.warning.empty()) warnings_.push_back(threads.warning);
-  pool_ = std::make_unique<ThreadPool>(threads.n_threads);
+  pool_ = std::make_unique<ThreadPool>(ThreadPoolOptions{
+      .n_threads = threads.n_threads, .cpus = os::thread_cpus(topology, threads.n_threads)});
   devices_ = device::make_devices(options.device, {.pool = pool_.get(),
                                                    .gate = ledger_.get(),
                                                    .backend = options.backend,

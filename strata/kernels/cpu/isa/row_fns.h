@@ -80,8 +80,6 @@ struct RowFns {
   // The k largest of p by falling value, of equals the lower index first; a NaN counts as -1.
   // Overwrites p.
   void (*top_k)(float* p, int n, int k, int32_t* id, float* kept);
-  // The index of the largest, of equals the lowest; -1 if nothing is above -infinity.
-  int64_t (*argmax)(const float* x, int64_t n);
 };
 
 const RowFns& row_fns_avx2();

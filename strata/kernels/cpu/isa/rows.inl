@@ -628,15 +628,6 @@ void top_k(float* p, int n, int k, int32_t* id, float* kept) {
   }
 }
 
-int64_t argmax(const float* x, int64_t n) {
-  // What is no number loses: also as the first element.
-  int64_t first = 0;
-  while (first < n && x[first] != x[first]) ++first;
-  if (first == n) return -1;
-  const float best = largest(x + first, n - first);
-  return best > -__builtin_inff() ? first + first_equal(x + first, n - first, best) : -1;
-}
-
 const RowFns kRowFns = {
     .group_norm = group_norm,
     .inverse_rms = inverse_rms,
@@ -663,5 +654,4 @@ const RowFns kRowFns = {
     .swiglu = swiglu,
     .combine = combine,
     .top_k = top_k,
-    .argmax = argmax,
 };

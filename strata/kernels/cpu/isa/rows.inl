@@ -426,7 +426,13 @@ static inline void dots_of_keys(const float* q, const T* const* keys, int64_t n,
                                 float scale, float* out, int64_t out_stride) {
   int64_t s = 0;
   if (dim % kLanes == 0) {
+    constexpr int kAhead = 8;  // keys: blocks lie apart, so nothing else fetches them in time
     for (; s + kDotKeys <= n; s += kDotKeys) {
+      for (int64_t next = s + kAhead; next < s + kAhead + kDotKeys && next < n; ++next) {
+        for (int i = 0; i < dim; i += 64 / static_cast<int>(sizeof(T))) {
+          _mm_prefetch(reinterpret_cast<const char*>(keys[next] + i), _MM_HINT_T0);
+        }
+      }
       dots_of_heads<kDotKeys>(q, keys + s, heads, dim, scale, out + s, out_stride);
     }
     for (; s < n; ++s) dots_of_heads<1>(q, keys + s, heads, dim, scale, out + s, out_stride);

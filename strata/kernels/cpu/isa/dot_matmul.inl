@@ -24,6 +24,7 @@ template <class T, int n>
 constexpr int blocks_together() {
   if (T::kBlockBytes * Tile::kRows >= 2048) return 1;
   if (T::kBlockValues == 256) return n == 1 ? 2 : 1;  // with more rows the products are the bound
+  if (T::kBlockValues == 64 && n == 4) return 5;      // Q2_0: likewise
   return T::kBlockBytes > 32 ? 5 : 10;
 }
 

@@ -26,10 +26,10 @@ struct XRow {
   }
 };
 
-// Sums of one row of activations with 16 weight rows.
+// Sums of one row of activations with the weight rows of a pair of tiles.
 struct Partial {
-  alignas(64) float segment[Tile::kRows];
-  alignas(64) float total[Tile::kRows];
+  alignas(64) float segment[TilePair::kRows];
+  alignas(64) float total[TilePair::kRows];
 };
 
 // -offset times the sum of the group's codes of x, or zero.
@@ -46,127 +46,162 @@ STRATA_INLINE Vec::Int group_start(const int16_t* sums, int group) {
   }
 }
 
-// The exact integer sum of term t for n rows of activations.
-template <class Form, int n>
-STRATA_INLINE void term_sum(const Tile& tile, int part, int t, const XRow* x, Vec::Int* sum) {
-  constexpr int kGroups = Form::kValues / Form::kGroup;
-  constexpr int kSteps = Form::kGroup / 4;
-#pragma GCC unroll 8
-  for (int r = 0; r < n; ++r) sum[r] = Vec::zero();
+// The products of nw vectors of weight rows, from vector `part` of the pair on, with nx rows of
+// activations: each value of x that is loaded serves nw products, each of codes nx. nw * nx sums in
+// registers also hide the four cycles that a product takes.
+template <class Form, int nw, int nx>
+struct TileProduct {
+  static constexpr int kSums = nw * nx;
+  const TilePair& pair;
+  int part;
+  const XRow* x;
+
+  STRATA_INLINE const Tile& tile(int w) const {
+    return pair.tile[(part + w) * Vec::kLanes / Tile::kRows];
+  }
+  STRATA_INLINE int lane(int w) const { return (part + w) * Vec::kLanes % Tile::kRows; }
+
+  // The exact integer sums of term t.
+  STRATA_INLINE void term_sum(int t, Vec::Int* sum) const {
+    constexpr int kGroups = Form::kValues / Form::kGroup;
+    constexpr int kSteps = Form::kGroup / 4;
 #pragma GCC unroll 2
-  for (int g = 0; g < kGroups; ++g) {
-    const int group = t * kGroups + g;
-    Vec::Sum<(Form::kAdds < kSteps ? Form::kAdds : kSteps), Form::kSigned> acc[n];
+    for (int g = 0; g < kGroups; ++g) {
+      const int group = t * kGroups + g;
+      Vec::Sum<(Form::kAdds < kSteps ? Form::kAdds : kSteps), Form::kSigned> acc[kSums];
 #pragma GCC unroll 8
-    for (int r = 0; r < n; ++r) acc[r].start(group_start<Form>(x[r].sums, group));
+      for (int r = 0; r < nx; ++r) {
+        const Vec::Int start = group_start<Form>(x[r].sums, group);
+#pragma GCC unroll 2
+        for (int w = 0; w < nw; ++w) acc[r * nw + w].start(start);
+      }
 #pragma GCC unroll 8
-    for (int k = 0; k < kSteps; ++k) {
-      const Vec::Int code = Vec::load(tile.code[group * kSteps + k][part * Vec::kLanes]);
+      for (int k = 0; k < kSteps; ++k) {
+        Vec::Int code[nw];
+#pragma GCC unroll 2
+        for (int w = 0; w < nw; ++w) code[w] = Vec::load(tile(w).code[group * kSteps + k][lane(w)]);
 #pragma GCC unroll 8
-      for (int r = 0; r < n; ++r) {
-        acc[r].step(k, code, x[r].q + group * Form::kGroup + 4 * k);
+        for (int r = 0; r < nx; ++r) {
+          const int8_t* q = x[r].q + group * Form::kGroup + 4 * k;
+          if constexpr (nw == 1) {
+            acc[r].step(k, code[0], q);
+          } else {
+            const Vec::Int four = Vec::broadcast4(q);
+#pragma GCC unroll 2
+            for (int w = 0; w < nw; ++w) acc[r * nw + w].step(k, code[w], four);
+          }
+        }
+      }
+#pragma GCC unroll 2
+      for (int w = 0; w < nw; ++w) {
+        Vec::Int scale;
+        if constexpr (Form::kScaled) scale = Vec::load(tile(w).scale[group] + lane(w));
+#pragma GCC unroll 8
+        for (int i = w; i < kSums; i += nw) {
+          if constexpr (Form::kScaled) {
+            const Vec::Int scaled = Vec::mul32(acc[i].finish(), scale);
+            sum[i] = g == 0 ? scaled : Vec::add32(sum[i], scaled);
+          } else {
+            sum[i] = acc[i].finish();
+          }
+        }
       }
     }
-    if constexpr (Form::kScaled) {
-      const Vec::Int scale = Vec::load(tile.scale[group] + part * Vec::kLanes);
+  }
+
+  // The exact integer sums of min * q of term t.
+  STRATA_INLINE void min_sum(int t, Vec::Int* sum) const {
+    constexpr int kPairs = Form::kValues / 32;
+#pragma GCC unroll 12
+    for (int i = 0; i < kSums; ++i) sum[i] = Vec::zero();
 #pragma GCC unroll 8
-      for (int r = 0; r < n; ++r) {
-        sum[r] = Vec::add32(sum[r], Vec::mul32(acc[r].finish(), scale));
+    for (int g = 0; g < kPairs; ++g) {
+      const int two = t * kPairs + g;
+#pragma GCC unroll 8
+      for (int r = 0; r < nx; ++r) {
+        const Vec::Int sums = Vec::broadcast4(x[r].sums + 2 * two);
+#pragma GCC unroll 2
+        for (int w = 0; w < nw; ++w) {
+          const Vec::Int min = Form::kScaled ? Vec::load(tile(w).min[two][lane(w)]) : Vec::all16(1);
+          sum[r * nw + w] = Vec::add_pairs(sum[r * nw + w], min, sums);
+        }
       }
-    } else {
-#pragma GCC unroll 8
-      for (int r = 0; r < n; ++r) sum[r] = acc[r].finish();
     }
   }
-}
+};
 
-// The exact integer sum of min * q of term t.
-template <class Form, int n>
-STRATA_INLINE void min_sum(const Tile& tile, int part, int t, const XRow* x, Vec::Int* sum) {
-  constexpr int kPairs = Form::kValues / 32;
-#pragma GCC unroll 8
-  for (int r = 0; r < n; ++r) sum[r] = Vec::zero();
-#pragma GCC unroll 8
-  for (int g = 0; g < kPairs; ++g) {
-    const int pair = t * kPairs + g;
-    const Vec::Int min =
-        Form::kScaled ? Vec::load(tile.min[pair][part * Vec::kLanes]) : Vec::all16(1);
-#pragma GCC unroll 8
-    for (int r = 0; r < n; ++r) {
-      sum[r] = Vec::add_pairs(sum[r], min, Vec::broadcast4(x[r].sums + 2 * pair));
-    }
-  }
-}
-
-// Adds the terms [first, end) of the row, which lie in the tile from its term 0 on, to the partial
-// sums of n rows of activations.
-template <class Form, int n>
-void add_terms(const Tile& tile, int part, int first, int end, const Segments& segments,
+// Adds the terms [first, end) of the row, which lie in the tiles from their term 0 on, to the
+// partial sums of nx rows of activations.
+template <class Form, int nw, int nx>
+void add_terms(const TilePair& pair, int part, int first, int end, const Segments& segments,
                const XRow* x, Partial* partial) {
   using Float = Vec::Float;
+  const TileProduct<Form, nw, nx> product{pair, part, x};
+  constexpr int kSums = nw * nx;
   int s = 0;
   while (s < kSegments && segments.end[s] <= first) ++s;
-  Float acc[n], total[n];
-#pragma GCC unroll 8
-  for (int r = 0; r < n; ++r) {
-    acc[r] = Vec::load_float(partial[r].segment + part * Vec::kLanes);
-    total[r] = Vec::load_float(partial[r].total + part * Vec::kLanes);
+  Float acc[kSums], total[kSums];
+#pragma GCC unroll 12
+  for (int i = 0; i < kSums; ++i) {
+    const int at = (part + i % nw) * Vec::kLanes;
+    acc[i] = Vec::load_float(partial[i / nw].segment + at);
+    total[i] = Vec::load_float(partial[i / nw].total + at);
   }
   int t = first;
   while (t < end) {
     const int stop = segments.end[s] < end ? segments.end[s] : end;
     for (; t < stop; ++t) {
-      const int i = t - first;
-      Vec::Int sum[n];
-      term_sum<Form, n>(tile, part, i, x, sum);
-      const Float d = Vec::load_float(tile.d[i] + part * Vec::kLanes);
-#pragma GCC unroll 8
-      for (int r = 0; r < n; ++r) {
-        const Float scale = Vec::mul(d, Vec::all_float(x[r].scale[i]));
-        acc[r] = Vec::fma(Vec::to_float(sum[r]), scale, acc[r]);
+      const int in_tile = t - first;
+      Vec::Int sum[kSums];
+      product.term_sum(in_tile, sum);
+#pragma GCC unroll 12
+      for (int i = 0; i < kSums; ++i) {
+        const int w = i % nw;
+        const Float d = Vec::load_float(product.tile(w).d[in_tile] + product.lane(w));
+        const Float scale = Vec::mul(d, Vec::all_float(x[i / nw].scale[in_tile]));
+        acc[i] = Vec::fma(Vec::to_float(sum[i]), scale, acc[i]);
       }
       if constexpr (Form::kMin) {
-        min_sum<Form, n>(tile, part, i, x, sum);
-        const Float dmin = Vec::load_float(tile.dmin[i] + part * Vec::kLanes);
-#pragma GCC unroll 8
-        for (int r = 0; r < n; ++r) {
-          const Float scale = Vec::mul(dmin, Vec::all_float(x[r].scale[i]));
-          acc[r] = Vec::fnma(Vec::to_float(sum[r]), scale, acc[r]);
+        product.min_sum(in_tile, sum);
+#pragma GCC unroll 12
+        for (int i = 0; i < kSums; ++i) {
+          const int w = i % nw;
+          const Float dmin = Vec::load_float(product.tile(w).dmin[in_tile] + product.lane(w));
+          const Float scale = Vec::mul(dmin, Vec::all_float(x[i / nw].scale[in_tile]));
+          acc[i] = Vec::fnma(Vec::to_float(sum[i]), scale, acc[i]);
         }
       }
     }
     for (; s < kSegments && segments.end[s] <= t; ++s) {
       // The first segment starts the sum: +0 + -0 would lose a sign.
-#pragma GCC unroll 8
-      for (int r = 0; r < n; ++r) {
-        total[r] = s == 0 ? acc[r] : Vec::add(total[r], acc[r]);
-        acc[r] = Vec::zero_float();
+#pragma GCC unroll 12
+      for (int i = 0; i < kSums; ++i) {
+        total[i] = s == 0 ? acc[i] : Vec::add(total[i], acc[i]);
+        acc[i] = Vec::zero_float();
       }
     }
   }
-#pragma GCC unroll 8
-  for (int r = 0; r < n; ++r) {
-    Vec::store_float(partial[r].segment + part * Vec::kLanes, acc[r]);
-    Vec::store_float(partial[r].total + part * Vec::kLanes, total[r]);
+#pragma GCC unroll 12
+  for (int i = 0; i < kSums; ++i) {
+    const int at = (part + i % nw) * Vec::kLanes;
+    Vec::store_float(partial[i / nw].segment + at, acc[i]);
+    Vec::store_float(partial[i / nw].total + at, total[i]);
   }
 }
 
 template <class Form>
-void multiply_tile(const Tile& tile, int first, int end, const Segments& segments, const XRow* x,
-                   int n, Partial* partial) {
-  for (int part = 0; part < Tile::kRows / Vec::kLanes; ++part) {
+void multiply_pair(const TilePair& pair, int n_weight_rows, int first, int end,
+                   const Segments& segments, const XRow* x, int n, Partial* partial) {
+  constexpr int nw = Vec::kProductVectors, nx = Vec::kProductRows;
+  for (int part = 0; part * Vec::kLanes < n_weight_rows; part += nw) {
     int r = 0;
-    for (; r + 8 <= n; r += 8) {
-      add_terms<Form, 8>(tile, part, first, end, segments, x + r, partial + r);
+    for (; r + nx <= n; r += nx) {
+      add_terms<Form, nw, nx>(pair, part, first, end, segments, x + r, partial + r);
     }
-    if (n & 4) {
-      add_terms<Form, 4>(tile, part, first, end, segments, x + r, partial + r);
-      r += 4;
-    }
-    if (n & 2) {
-      add_terms<Form, 2>(tile, part, first, end, segments, x + r, partial + r);
+    if (r + 2 <= n) {
+      add_terms<Form, nw, 2>(pair, part, first, end, segments, x + r, partial + r);
       r += 2;
     }
-    if (n & 1) add_terms<Form, 1>(tile, part, first, end, segments, x + r, partial + r);
+    if (r < n) add_terms<Form, nw, 1>(pair, part, first, end, segments, x + r, partial + r);
   }
 }

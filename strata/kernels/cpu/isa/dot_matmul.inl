@@ -147,22 +147,26 @@ void multiply_tiles(const DotArgs& a, int first_x, int n_x, const Segments& segm
   constexpr int kChunk = Tile::kMaxCols / T::kBlockValues;
   constexpr int kTerms = kTermsABlock<T>;
   const int n_blocks = a.cols / T::kBlockValues;
-  Tile tile;
+  TilePair pair;
   Panel panel;
   Partial partial[kMaxXRows];
   XRow x[kMaxXRows];
-  for (int o = a.first_row; o < a.end_row; o += Tile::kRows) {
-    const int n_w = a.end_row - o < Tile::kRows ? a.end_row - o : Tile::kRows;
+  for (int o = a.first_row; o < a.end_row; o += TilePair::kRows) {
+    const int n_w = a.end_row - o < TilePair::kRows ? a.end_row - o : TilePair::kRows;
     for (int i = 0; i < n_x; ++i) {
-      for (int r = 0; r < Tile::kRows; ++r) partial[i].segment[r] = partial[i].total[r] = 0;
+      for (int r = 0; r < TilePair::kRows; ++r) partial[i].segment[r] = partial[i].total[r] = 0;
     }
     for (int block = 0; block < n_blocks; block += kChunk) {
       const int n = n_blocks - block < kChunk ? n_blocks - block : kChunk;
-      panel.set(a, o, n_w, block, n);
-      unpack_tile<T>(*a.grids, n, panel, tile);
+      for (int r = 0; r < TilePair::kRows; r += Tile::kRows) {
+        // Without a second tile its place holds the first once more: nobody reads the products.
+        const int from = r < n_w ? r : 0;
+        panel.set(a, o + from, n_w - from < Tile::kRows ? n_w - from : Tile::kRows, block, n);
+        unpack_tile<T>(*a.grids, n, panel, pair.tile[r / Tile::kRows]);
+      }
       for (int i = 0; i < n_x; ++i) x[i] = x_row<T>(a, first_x + i, block);
-      multiply_tile<typename T::Form>(tile, block * kTerms, (block + n) * kTerms, segments, x, n_x,
-                                      partial);
+      multiply_pair<typename T::Form>(pair, n_w, block * kTerms, (block + n) * kTerms, segments, x,
+                                      n_x, partial);
     }
     for (int i = 0; i < n_x; ++i) {
       float* y = result_row(a, first_x + i) + o;

@@ -2,13 +2,19 @@
 // dot_gemm.inl reads. It stays in the first-level cache. Row r is lane r everywhere.
 struct Tile {
   static constexpr int kRows = 16;
-  static constexpr int kMaxCols = 1024;
+  static constexpr int kMaxCols = 512;
   static constexpr int kMaxTerms = kMaxCols / 32;
   alignas(64) uint8_t code[kMaxCols / 4][kRows][4];  // four columns a lane
   alignas(64) float d[kMaxTerms][kRows];
   alignas(64) float dmin[kMaxTerms][kRows];
   alignas(64) int32_t scale[kMaxCols / 16][kRows];   // one a group of 16 or 32 columns
   alignas(64) int16_t min[kMaxCols / 32][kRows][2];  // one a group of 16 columns
+};
+
+// What rows of activations are multiplied with at once: 32 weight rows, or 16.
+struct TilePair {
+  static constexpr int kRows = 2 * Tile::kRows;
+  Tile tile[2];
 };
 
 // A block's place in a tile.

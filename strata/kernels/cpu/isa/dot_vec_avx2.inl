@@ -3,6 +3,7 @@ struct Vec {
   using Int = __m256i;
   using Float = __m256;
   static constexpr int kLanes = 8;
+  static constexpr int kProductVectors = 1, kProductRows = 4;  // dot_gemm.inl
   // Codes of eight bits stay signed: vpmaddubsw would saturate on them.
   static constexpr bool kSigned8 = true;
 
@@ -176,8 +177,8 @@ struct Vec {
     Int acc, narrow;
     STRATA_INLINE void start(Int from) { acc = from; }
     // Adds code times the four values of x at p.
-    STRATA_INLINE void step([[maybe_unused]] int k, Int code, const int8_t* p) {
-      const Int x = broadcast4(p);
+    STRATA_INLINE void step(int k, Int code, const int8_t* p) { step(k, code, broadcast4(p)); }
+    STRATA_INLINE void step([[maybe_unused]] int k, Int code, Int x) {
       // |code| <= 128 and |x| <= 127, so a pair is at most 32512.
       const Int pairs = kSigned
                             ? _mm256_maddubs_epi16(_mm256_abs_epi8(code), _mm256_sign_epi8(x, code))

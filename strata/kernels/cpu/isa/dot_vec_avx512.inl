@@ -3,6 +3,7 @@ struct Vec {
   using Int = __m512i;
   using Float = __m512;
   static constexpr int kLanes = 16;
+  static constexpr int kProductVectors = 2, kProductRows = 4;  // dot_gemm.inl
   // Codes of eight bits are kept with their top bit flipped, so that vpdpbusd can take them.
   static constexpr bool kSigned8 = false;
 
@@ -204,6 +205,9 @@ struct Vec {
           : "+v"(acc)
           : "m"(*reinterpret_cast<const int32_t __attribute__((may_alias, aligned(1)))*>(p)),
             "v"(code));
+    }
+    STRATA_INLINE void step([[maybe_unused]] int k, Int code, Int x) {
+      acc = _mm512_dpbusd_epi32(acc, code, x);
     }
     STRATA_INLINE Int finish() { return acc; }
   };

@@ -32,16 +32,24 @@ STRATA_INLINE Vec::Int shuffle_lanes(Vec::Int x, int b0, int b1, int b2, int b3)
       _mm512_broadcast_i32x4(_mm_setr_epi8(0, 0, 0, 0, 4, 4, 4, 4, 8, 8, 8, 8, 12, 12, 12, 12));
   return _mm512_shuffle_epi8(x, _mm512_add_epi8(lane, lane_bytes(b0, b1, b2, b3)));
 }
-// Bytes of two vectors: b < 4 is byte b of the lane of `a`, 4 <= b < 8 byte b - 4 of that of `b`.
-STRATA_INLINE Vec::Int pick_bytes(Vec::Int a, Vec::Int b, int b0, int b1, int b2, int b3) {
-  alignas(64) uint8_t index[64];
-  const int from[4] = {b0, b1, b2, b3};
-#pragma GCC unroll 64
-  for (int i = 0; i < 64; ++i) {
-    const int f = from[i % 4];
-    index[i] = static_cast<uint8_t>(i / 4 * 4 + f % 4 + (f < 4 ? 0 : 64));
+// For a permutation of the bytes of two vectors: place j of each lane takes byte b_j of the first's
+// lane, or byte b_j - 4 of the second's. A constant: built in place it would go through the stack.
+template <int b0, int b1, int b2, int b3>
+struct BytePick {
+  alignas(64) uint8_t index[64] = {};
+  constexpr BytePick() {
+    constexpr int kFrom[4] = {b0, b1, b2, b3};
+    for (int i = 0; i < 64; ++i) {
+      const int f = kFrom[i % 4];
+      index[i] = static_cast<uint8_t>(i / 4 * 4 + f % 4 + (f < 4 ? 0 : 64));
+    }
   }
-  return _mm512_permutex2var_epi8(a, _mm512_load_si512(index), b);
+};
+template <int b0, int b1, int b2, int b3>
+constexpr BytePick<b0, b1, b2, b3> kBytePick;
+template <int b0, int b1, int b2, int b3>
+STRATA_INLINE Vec::Int pick_bytes(Vec::Int a, Vec::Int b) {
+  return _mm512_permutex2var_epi8(a, plane_load(kBytePick<b0, b1, b2, b3>.index), b);
 }
 // Byte j of each lane: the eight bits of the lane from bit b_j on.
 STRATA_INLINE Vec::Int pick_bits(Vec::Int x, int b0, int b1, int b2, int b3) {
@@ -86,8 +94,8 @@ STRATA_INLINE void put_pair_values(int k, const GridPlanes& planes, Vec::Int v, 
 // 32 columns: positions 0 to 3 and 4 to 7 of four entries of eight.
 STRATA_INLINE void put_octets(int k, const GridPlanes& planes, Vec::Int low, Vec::Int high,
                               Vec::Int signs0, Vec::Int signs1, auto& out) {
-  put_pair_values(k, planes, pick_bytes(low, high, 0, 4, 1, 5), signs0, out);
-  put_pair_values(k + 4, planes, pick_bytes(low, high, 2, 6, 3, 7), signs1, out);
+  put_pair_values(k, planes, pick_bytes<0, 4, 1, 5>(low, high), signs0, out);
+  put_pair_values(k + 4, planes, pick_bytes<2, 6, 3, 7>(low, high), signs1, out);
 }
 
 // The sign bytes of eight and eight columns under four times seven bits.
@@ -180,9 +188,9 @@ struct IQ2_XS : IQ2XSForm {
   // 16 bits an octet: nine of index, seven of signs.
   STRATA_INLINE static void put_pair(int g, const GridPlanes& planes, Vec::Int a, Vec::Int b,
                                      auto& out) {
-    const Vec::Int index = pick_bytes(a, b, 0, 2, 4, 6);
+    const Vec::Int index = pick_bytes<0, 2, 4, 6>(a, b);
     const __mmask64 top = _mm512_movepi8_mask(index);
-    const __mmask64 ninth = _mm512_test_epi8_mask(pick_bytes(a, b, 1, 3, 5, 7), Vec::all8(1));
+    const __mmask64 ninth = _mm512_test_epi8_mask(pick_bytes<1, 3, 5, 7>(a, b), Vec::all8(1));
     const auto signs = [&](Vec::Int v) {
       return look_up128(planes.signs, pick_bits(v, 9, 9, 25, 25));
     };

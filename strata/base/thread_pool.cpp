@@ -101,8 +101,10 @@ void ThreadPool::run(const Loop& loop, Body body) {
   const bool worth_waking = loop.ns_per_item <= 0 || total_ns >= wake_ns;
   if (n_asleep_.load(std::memory_order_seq_cst) > 0 && worth_waking) {
     int64_t n_helpers = std::min<int64_t>(n_threads_, n_chunks) - 1;
+    // Each has to find at least as much work as its waking takes.
+    constexpr double kWakingNs = 20'000;
     if (loop.ns_per_item > 0 && wake_ns > 0) {
-      n_helpers = std::min(n_helpers, static_cast<int64_t>(total_ns / wake_ns));
+      n_helpers = std::min(n_helpers, static_cast<int64_t>(total_ns / kWakingNs));
     }
     os::futex_wake(epoch_, static_cast<int>(n_helpers));
   }

@@ -19,11 +19,13 @@ struct ThreadPoolOptions {
   // it sleeps: about what waking costs (20 to 25 us measured in a virtual machine of two cores), so
   // never more than twice the time of the better choice is spent.
   std::chrono::nanoseconds spin = std::chrono::microseconds(30);
-  // A loop whose estimated time is below this runs on the caller alone: handing out 32 chunks costs
-  // more than a microsecond, and cache lines have to travel.
-  std::chrono::nanoseconds inline_below = std::chrono::microseconds(4);
-  // Below this sleepers are left asleep: those awake share the loop.
-  std::chrono::nanoseconds wake_above = std::chrono::microseconds(20);
+  // A loop whose estimated time is below this runs on the caller alone. Handing one out costs 2 us
+  // and more, what the helpers wrote has to come from their caches, and estimates are for work from
+  // memory: what lies in a cache takes half of them.
+  std::chrono::nanoseconds inline_below = std::chrono::microseconds(30);
+  // Below this sleepers are left asleep: those awake share the loop. Waking costs the caller some
+  // microseconds and the sleeper 20 to 25.
+  std::chrono::nanoseconds wake_above = std::chrono::microseconds(100);
   // What is claimed at once takes at least about this long, if the loop's time is known: a claim
   // moves a cache line between cores.
   std::chrono::nanoseconds least_chunk = std::chrono::microseconds(1);

@@ -120,7 +120,7 @@ void multiply_few(const DotArgs& a, const Segments& segments) {
 }
 
 // Several rows of activations share one unpacked tile; their codes stay in the second-level cache.
-constexpr int kMaxXRows = 64;
+constexpr int kMaxXRows = 128;
 
 template <class T>
 void unpack_tile(const DotGrids& grids, int n_blocks, const auto& panel, Tile& tile) {
@@ -142,6 +142,16 @@ void unpack_tile(const DotGrids& grids, int n_blocks, const auto& panel, Tile& t
   }
 }
 
+// Asks for the first blocks of the pair of tiles at row o.
+template <class T, class Panel>
+STRATA_INLINE void ask_for_tiles(const DotArgs& a, int o, int n_blocks) {
+  if constexpr (requires { Panel::ask(a, o, n_blocks); }) {
+    for (int r = 0; r < TilePair::kRows && o + r < a.end_row; r += Tile::kRows) {
+      Panel::ask(a, o + r, n_blocks);
+    }
+  }
+}
+
 template <class T, class Panel>
 void multiply_tiles(const DotArgs& a, int first_x, int n_x, const Segments& segments) {
   constexpr int kChunk = Tile::kMaxCols / T::kBlockValues;
@@ -154,7 +164,10 @@ void multiply_tiles(const DotArgs& a, int first_x, int n_x, const Segments& segm
   for (int o = a.first_row; o < a.end_row; o += TilePair::kRows) {
     const int n_w = a.end_row - o < TilePair::kRows ? a.end_row - o : TilePair::kRows;
     for (int i = 0; i < n_x; ++i) {
-      for (int r = 0; r < TilePair::kRows; ++r) partial[i].segment[r] = partial[i].total[r] = 0;
+      for (int r = 0; r < TilePair::kRows; r += Vec::kLanes) {
+        Vec::store_float(partial[i].segment + r, Vec::zero_float());
+        Vec::store_float(partial[i].total + r, Vec::zero_float());
+      }
     }
     for (int block = 0; block < n_blocks; block += kChunk) {
       const int n = n_blocks - block < kChunk ? n_blocks - block : kChunk;
@@ -165,12 +178,18 @@ void multiply_tiles(const DotArgs& a, int first_x, int n_x, const Segments& segm
         unpack_tile<T>(*a.grids, n, panel, pair.tile[r / Tile::kRows]);
       }
       for (int i = 0; i < n_x; ++i) x[i] = x_row<T>(a, first_x + i, block);
+      // A tile asks for its own next lines; nobody asks for the first ones of the next.
+      if (block + n == n_blocks) ask_for_tiles<T, Panel>(a, o + TilePair::kRows, kChunk);
       multiply_pair<typename T::Form>(pair, n_w, block * kTerms, (block + n) * kTerms, segments, x,
                                       n_x, partial);
     }
     for (int i = 0; i < n_x; ++i) {
       float* y = result_row(a, first_x + i) + o;
-      for (int r = 0; r < n_w; ++r) y[r] = partial[i].total[r];
+      int r = 0;
+      for (; r + Vec::kLanes <= n_w; r += Vec::kLanes) {
+        Vec::store_float_anywhere(y + r, Vec::load_float(partial[i].total + r));
+      }
+      for (; r < n_w; ++r) y[r] = partial[i].total[r];
     }
   }
 }

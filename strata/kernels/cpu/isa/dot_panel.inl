@@ -97,6 +97,16 @@ struct TilePanel {
     words = tile + n_row_blocks * T::kHalves * kHalfBytes +
             static_cast<size_t>(block) * kWordsBytes + 4 * in_tile;
   }
+  STRATA_INLINE static void ask(const DotArgs& a, int first_row, int n_blocks) {
+    TilePanel panel;
+    panel.set(a, first_row, Tile::kRows, 0, 0);
+    const int n = n_blocks < a.cols / T::kBlockValues ? n_blocks : a.cols / T::kBlockValues;
+    const size_t bytes = static_cast<size_t>(n) * kWordsBytes;
+    for (size_t i = 0; i < bytes; i += 64) Vec::prefetch(panel.words + i);
+    for (size_t i = 0; i < static_cast<size_t>(n) * T::kHalves * kHalfBytes; i += 64) {
+      Vec::prefetch(panel.halves + i);
+    }
+  }
   STRATA_INLINE TileAt at(int b, int lane) const {
     return {words + static_cast<size_t>(b) * kWordsBytes + 4 * lane - kFirstWord * Tile::kRows,
             half(b, T::kHalves - 1, lane)};

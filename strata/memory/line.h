@@ -13,7 +13,12 @@ enum Phase : uint8_t {
   kLoad = 1,
   kPrompt = 2,
   kDecode = 4,
+  kDraftPrompt = 8,  // the draft layer reads what the trunk has read
+  kRestore = 16,     // a checkpoint is put back
 };
+
+// "always", "load", "prompt+decode".
+std::string phases_text(uint8_t phases);
 
 // One named stretch of memory of the plan.
 struct Line {

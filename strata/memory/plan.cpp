@@ -8,6 +8,24 @@
 #include "strata/base/format.h"
 
 namespace strata::memory {
+namespace {
+
+constexpr std::array<std::pair<Phase, const char*>, 5> kPhases = {{{kLoad, "load"},
+                                                                   {kPrompt, "prompt"},
+                                                                   {kDecode, "decode"},
+                                                                   {kDraftPrompt, "draft-prompt"},
+                                                                   {kRestore, "restore"}}};
+
+}  // namespace
+
+std::string phases_text(uint8_t phases) {
+  if (phases == kAlways) return "always";
+  std::string text;
+  for (const auto& [phase, name] : kPhases) {
+    if ((phases & phase) != 0) text += format("{}{}", text.empty() ? "" : "+", name);
+  }
+  return text;
+}
 
 PlanLineId Plan::add(Line line) {
   line.id = PlanLineId(static_cast<int32_t>(lines_.size()));
@@ -17,15 +35,17 @@ PlanLineId Plan::add(Line line) {
 
 Bytes Plan::peak(DeviceId where) const {
   Bytes best = 0;
-  for (uint8_t phase : std::array<uint8_t, 3>{kLoad, kPrompt, kDecode}) {
-    Bytes sum = 0;
-    for (const Line& line : lines_) {
-      const bool counts = line.phases == kAlways || (line.phases & phase) != 0;
-      if (line.where == where && !line.mapped && counts) sum += line.bytes;
-    }
-    best = std::max(best, sum);
-  }
+  for (const auto& [phase, name] : kPhases) best = std::max(best, peak(where, phase));
   return best;
+}
+
+Bytes Plan::peak(DeviceId where, Phase phase) const {
+  Bytes sum = 0;
+  for (const Line& line : lines_) {
+    const bool counts = line.phases == kAlways || (line.phases & phase) != 0;
+    if (line.where == where && !line.mapped && counts) sum += line.bytes;
+  }
+  return sum;
 }
 
 Bytes Plan::mapped(DeviceId where) const {

@@ -18,6 +18,7 @@ class Plan {
 
   // The largest sum of unmapped lines over the phases.
   Bytes peak(DeviceId where) const;
+  Bytes peak(DeviceId where, Phase phase) const;  // in one of them
   Bytes mapped(DeviceId where) const;
 
   // Errors: kResourceExhausted with the table, if the peak exceeds the budget. hint: what would

@@ -27,7 +27,7 @@ class Layout {
   Layout(Header& header, const io::ByteSource& source)
       : header_(header), source_(source), data_start_(align_up(header.n_bytes, header.alignment)) {}
 
-  void check();
+  void check(bool header_only);
 
  private:
   [[noreturn]] void fail(const std::string& text) const {
@@ -37,7 +37,7 @@ class Layout {
     return format("tensor {} ({} {})", escaped(tensor.name), tensor.type->name,
                   shape_text(tensor.shape()));
   }
-  void check_inside(const std::vector<Tensor*>& by_offset) const;
+  void check_inside(const std::vector<Tensor*>& by_offset, uint64_t size) const;
   void check_other_q2(const Tensor& tensor, uint64_t space) const;
   void check_gap(const Tensor* before, const Tensor* after, uint64_t end, uint64_t next) const;
   void check_rest(uint64_t end) const;
@@ -50,7 +50,7 @@ class Layout {
 
 // The file's end comes first: a cut-off file is the usual damage, and its message should not be
 // about anything else.
-void Layout::check_inside(const std::vector<Tensor*>& by_offset) const {
+void Layout::check_inside(const std::vector<Tensor*>& by_offset, uint64_t size) const {
   const Tensor* first_out = nullptr;
   uint64_t needed = 0;
   for (const Tensor* tensor : by_offset) {
@@ -63,15 +63,15 @@ void Layout::check_inside(const std::vector<Tensor*>& by_offset) const {
     }
     const uint64_t end = data_start_ + tensor->offset + tensor->n_bytes;
     needed = std::max(needed, end);
-    if (end > source_.size() && first_out == nullptr) first_out = tensor;
+    if (end > size && first_out == nullptr) first_out = tensor;
   }
   if (first_out == nullptr) return;
   const uint64_t begin = data_start_ + first_out->offset;
   fail(
       format("{} needs bytes {} to {} of the file, which has {}: {} bytes of {} are missing (a "
-             "download or copy that broke off?)",
-             shown(*first_out), begin, begin + first_out->n_bytes, source_.size(),
-             needed - source_.size(), needed));
+             "download or copy that broke off?{})",
+             shown(*first_out), begin, begin + first_out->n_bytes, size, needed - size, needed,
+             size <= data_start_ ? " A header alone can be inspected and planned with" : ""));
 }
 
 void Layout::check_other_q2(const Tensor& tensor, uint64_t space) const {
@@ -128,22 +128,24 @@ void Layout::check_rest(uint64_t end) const {
              extra, end, source_.size(), padded));
 }
 
-void Layout::check() {
+void Layout::check(bool header_only) {
   std::vector<Tensor*> by_offset;
   by_offset.reserve(header_.tensors.size());
   for (Tensor& tensor : header_.tensors) by_offset.push_back(&tensor);
   std::stable_sort(by_offset.begin(), by_offset.end(),
                    [](const Tensor* a, const Tensor* b) { return a->offset < b->offset; });
 
+  // As if the data were there.
+  const bool absent = header_only && !by_offset.empty() && source_.size() <= data_start_;
+  const uint64_t size = absent ? uint64_t{1} << 63 : source_.size();
   // The Q2_0 forms before all else: with the wrong one everything else looks broken, too.
-  const uint64_t size = source_.size();
   for (size_t i = 0; i < by_offset.size(); ++i) {
     const uint64_t data_bytes = size - std::min(size, data_start_);
     const uint64_t next = i + 1 < by_offset.size() ? by_offset[i + 1]->offset : data_bytes;
     const uint64_t offset = by_offset[i]->offset;
     if (next >= offset) check_other_q2(*by_offset[i], next - offset);
   }
-  check_inside(by_offset);
+  check_inside(by_offset, size);
 
   uint64_t end = by_offset.empty() ? header_.n_bytes : data_start_;
   const Tensor* before = nullptr;
@@ -153,11 +155,13 @@ void Layout::check() {
     end = tensor->offset + tensor->n_bytes;
     before = tensor;
   }
-  check_rest(end);
+  if (!absent) check_rest(end);
 }
 
 }  // namespace
 
-void place_tensors(Header& header, const io::ByteSource& source) { Layout(header, source).check(); }
+void place_tensors(Header& header, const io::ByteSource& source, bool header_only) {
+  Layout(header, source).check(header_only);
+}
 
 }  // namespace strata::gguf

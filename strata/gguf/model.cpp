@@ -42,7 +42,7 @@ Model::Model(Files files) {
 }
 
 Model Model::open(const std::string& path, const OpenOptions& options) {
-  return Model(Files{find_shards(path, options.access)});
+  return Model(Files{find_shards(path, options)});
 }
 
 Model Model::from_sources(std::vector<std::unique_ptr<io::ByteSource>> sources) {
@@ -67,9 +67,16 @@ const Tensor& Model::get(std::string_view name) const {
   return *tensor;
 }
 
+bool Model::has_data() const {
+  return std::all_of(tensors_.begin(), tensors_.end(), [this](const Tensor& tensor) {
+    return source(tensor.shard).size() >= tensor.offset + tensor.n_bytes;
+  });
+}
+
 bool Model::is_mapped() const {
-  return std::all_of(sources_.begin(), sources_.end(),
-                     [](const auto& source) { return source->mapped().size() == source->size(); });
+  return has_data() && std::all_of(sources_.begin(), sources_.end(), [](const auto& source) {
+           return source->mapped().size() == source->size();
+         });
 }
 
 std::span<const std::byte> Model::bytes(const Tensor& tensor) const {

@@ -11,14 +11,11 @@
 
 #include "strata/gguf/arena.h"
 #include "strata/gguf/metadata.h"
+#include "strata/gguf/open_options.h"
 #include "strata/gguf/tensor.h"
 #include "strata/io/source.h"
 
 namespace strata::gguf {
-
-struct OpenOptions {
-  io::Access access = io::Access::kMapped;
-};
 
 struct Shard {
   std::string path;
@@ -58,13 +55,15 @@ class Model {
   // Errors: kCorruptFile naming file and tensor.
   const Tensor& get(std::string_view name) const;
 
+  // Whether all tensors have their bytes; not so with OpenOptions::header_only alone.
+  bool has_data() const;
   // Whether bytes() can be used for every tensor.
   bool is_mapped() const;
   // The tensor where it lies, not aligned beyond Shard::alignment. The model must be mapped.
   std::span<const std::byte> bytes(const Tensor& tensor) const;
 
   // Fills out from byte offset of the tensor on; works for mapped and plain access.
-  // Errors: kInvalidArgument if the range leaves the tensor; kIo.
+  // Errors: kInvalidArgument if the range leaves the tensor; kIo, also without data.
   void read(const Tensor& tensor, uint64_t offset, std::span<std::byte> out) const;
   // The whole tensor.
   std::vector<std::byte> read(const Tensor& tensor) const;

@@ -116,6 +116,31 @@ TEST(Gguf, AFileOfKeysAlone) {
   EXPECT_EQ(model.metadata().entries().size(), 1u);
 }
 
+TEST(Gguf, AHeaderAloneIsEnoughToLookAt) {
+  const TempFolder folder;
+  Bytes header = tiny_file();
+  header.resize(24480);
+  const std::string path = folder.write("header.gguf", header);
+  for (const io::Access access : kAccesses) {
+    const Model model = Model::open(path, {.access = access, .header_only = true});
+    EXPECT_FALSE(model.has_data());
+    EXPECT_FALSE(model.is_mapped());
+    const Tensor& experts = model.get("blk.0.ffn_gate_exps.weight");
+    EXPECT_EQ(experts.n_bytes, 4u * 16 * 32 * 64);
+    EXPECT_EQ(experts.offset, 24480u + 446720u);
+    EXPECT_THROW(model.read(experts), Error);
+    EXPECT_THAT(message(ErrorCode::kCorruptFile, [&] { Model::open(path, {.access = access}); }),
+                HasSubstr("planned with"));
+  }
+  // Data that broke off is no header alone.
+  header.resize(24480 + 100);
+  const std::string cut = folder.write("cut.gguf", header);
+  EXPECT_THAT(message(ErrorCode::kCorruptFile, [&] { Model::open(cut, {.header_only = true}); }),
+              HasSubstr("are missing"));
+  const Model complete = Model::open(folder.write("tiny.gguf", tiny_file()), {.header_only = true});
+  EXPECT_TRUE(complete.has_data());
+}
+
 TEST(Gguf, Version2IsReadToo) {
   Bytes file = small_file();
   patch(file, 4, 2, 4);

@@ -76,10 +76,14 @@ std::vector<std::string> list_folder(const fs::path& folder) {
   return paths;
 }
 
+ShardFile open_shard(const std::string& path, const OpenOptions& options) {
+  return read_shard(io::open_source(path, options.access), options.header_only);
+}
+
 // The header of a file that is only looked at: no answer if it cannot be read.
 std::optional<ShardFile> try_read(const std::string& path) {
   try {
-    return read_shard(io::open_source(path, io::Access::kPlain));
+    return open_shard(path, {.access = io::Access::kPlain, .header_only = true});
   } catch (const Error&) {
     return {};
   }
@@ -104,19 +108,19 @@ std::vector<std::string> find_siblings(const std::string& path, const Split& spl
   return found;
 }
 
-std::vector<ShardFile> read_all(const std::vector<std::string>& paths, io::Access access) {
+std::vector<ShardFile> read_all(const std::vector<std::string>& paths, const OpenOptions& options) {
   std::vector<ShardFile> files;
   files.reserve(paths.size());
-  for (const std::string& path : paths) files.push_back(read_shard(io::open_source(path, access)));
+  for (const std::string& path : paths) files.push_back(open_shard(path, options));
   return files;
 }
 
-std::vector<ShardFile> find_from_file(const std::string& path, io::Access access) {
+std::vector<ShardFile> find_from_file(const std::string& path, const OpenOptions& options) {
   const auto name = parse_shard_path(path);
   // A shard that is itself absent or empty: tell all that are.
   if (name && is_missing_or_empty(path)) check_none_missing(expected_paths(*name));
 
-  ShardFile file = read_shard(io::open_source(path, access));
+  ShardFile file = open_shard(path, options);
   if (!file.header.split) {
     std::vector<ShardFile> files;
     files.push_back(std::move(file));
@@ -126,9 +130,9 @@ std::vector<ShardFile> find_from_file(const std::string& path, io::Access access
   if (name && static_cast<uint64_t>(name->count) == split.count) {
     const auto paths = expected_paths(*name);
     check_none_missing(paths);
-    return arrange_shards(read_all(paths, access));
+    return arrange_shards(read_all(paths, options));
   }
-  return arrange_shards(read_all(find_siblings(path, split), access));
+  return arrange_shards(read_all(find_siblings(path, split), options));
 }
 
 // One model of a folder: what to open, and whether it is the vision part of another one.
@@ -163,7 +167,7 @@ std::vector<Candidate> find_candidates(const std::vector<std::string>& paths) {
   return candidates;
 }
 
-std::vector<ShardFile> find_from_folder(const std::string& folder, io::Access access) {
+std::vector<ShardFile> find_from_folder(const std::string& folder, const OpenOptions& options) {
   auto candidates = find_candidates(list_folder(folder));
   if (candidates.empty()) {
     throw Error(ErrorCode::kNotFound, format("the folder {} has no .gguf file", folder));
@@ -180,7 +184,7 @@ std::vector<ShardFile> find_from_folder(const std::string& folder, io::Access ac
                 format("the folder {} has {} models; give one of these files instead:{}", folder,
                        paths.empty() ? "no language" : std::to_string(paths.size()), lines(paths)));
   }
-  return find_from_file(candidates.front().path, access);
+  return find_from_file(candidates.front().path, options);
 }
 
 }  // namespace
@@ -204,9 +208,9 @@ std::optional<ShardName> parse_shard_path(std::string_view path) {
   return ShardName{std::string(path.substr(0, path.size() - kTail)), no - 1, count};
 }
 
-ShardFile read_shard(std::unique_ptr<io::ByteSource> source) {
+ShardFile read_shard(std::unique_ptr<io::ByteSource> source, bool header_only) {
   Header header = read_header(*source);
-  place_tensors(header, *source);
+  place_tensors(header, *source, header_only);
   return {std::move(source), std::move(header)};
 }
 
@@ -261,10 +265,10 @@ std::vector<ShardFile> arrange_shards(std::vector<ShardFile> files) {
   return ordered;
 }
 
-std::vector<ShardFile> find_shards(const std::string& path, io::Access access) {
+std::vector<ShardFile> find_shards(const std::string& path, const OpenOptions& options) {
   std::error_code error;
-  if (fs::is_directory(path, error)) return find_from_folder(path, access);
-  return find_from_file(path, access);
+  if (fs::is_directory(path, error)) return find_from_folder(path, options);
+  return find_from_file(path, options);
 }
 
 }  // namespace strata::gguf

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "strata/gguf/header.h"
+#include "strata/gguf/open_options.h"
 #include "strata/io/source.h"
 
 namespace strata::gguf {
@@ -25,11 +26,11 @@ struct ShardName {
 };
 std::optional<ShardName> parse_shard_path(std::string_view path);
 
-ShardFile read_shard(std::unique_ptr<io::ByteSource> source);
+ShardFile read_shard(std::unique_ptr<io::ByteSource> source, bool header_only = false);
 
 // All files of the model that path leads to, in order of their split.no, none missing.
 // Errors: as Model::open.
-std::vector<ShardFile> find_shards(const std::string& path, io::Access access);
+std::vector<ShardFile> find_shards(const std::string& path, const OpenOptions& options);
 
 // Puts files into the order of their split.no.
 // Errors: kNotFound if some are missing, kCorruptFile if they do not belong together.

@@ -13,9 +13,9 @@ namespace strata::supervise {
 enum class State : uint8_t {
   kStarting,    // the first engine reads the model
   kReady,       // answers
-  kDegraded,    // answers, but steps have failed lately
+  kDegraded,    // answers, but steps have failed lately, or the last answers have
   kRestarting,  // the engine died; a new one is on its way
-  kFailed,      // given up
+  kFailed,      // given up, at least for a minute
 };
 // As /health says it: "starting", "ready", ...
 std::string_view name(State state);

@@ -31,14 +31,15 @@ class EngineProcess {
 class Launcher {
  public:
   virtual ~Launcher() = default;
-  // Errors: kIo. The engine dies with the thread that calls this, so that has to be one which
-  // lives as long as the program needs an engine.
+  // Errors, after which none is tried: kIo, and what else a launcher knows. The engine dies with
+  // the thread that calls this, so that has to be one which lives as long as the program needs an
+  // engine.
   virtual std::unique_ptr<EngineProcess> launch(uint32_t incarnation) = 0;
 };
 
 // Starts `argv` (the first is the path of the program) with "--fd 3 --incarnation N" added, one end
-// of a socket as descriptor 3, nothing else open but stdout and stderr, stdin empty, and a process
-// group of its own, so that Ctrl-C reaches the front alone.
+// of a socket as descriptor 3, nothing else open but stdout and stderr, stdin empty, SIGPIPE
+// ignored, and a process group of its own, so that Ctrl-C reaches the front alone.
 std::unique_ptr<Launcher> process_launcher(std::vector<std::string> argv);
 
 }  // namespace strata::supervise

@@ -27,10 +27,12 @@ void Requests::Call::operator()() {
     callbacks.on_event(std::move(*event));
 }
 
-void Requests::add(wire::RequestId id, wire::Submit submit, EngineClient::Callbacks callbacks) {
+void Requests::add(wire::RequestId id, wire::Submit submit, EngineClient::Callbacks callbacks,
+                   TimePoint now) {
   Entry entry;
   entry.submit = std::move(submit);
   entry.callbacks = std::move(callbacks);
+  entry.waiting_since = now;
   entries_.emplace(id, std::move(entry));
 }
 
@@ -58,6 +60,17 @@ std::vector<Requests::Call> Requests::take_cancelled() {
     const auto here = it++;
     if (here->second.cancelled && !here->second.sent)
       calls.push_back(end(here, wire::Finished{wire::Reason::kCancelled, {}, {}}));
+  }
+  return calls;
+}
+
+std::vector<Requests::Call> Requests::take_waiting_since_before(TimePoint limit,
+                                                                const wire::Failed& failed) {
+  std::vector<Call> calls;
+  for (auto it = entries_.begin(); it != entries_.end();) {
+    const auto here = it++;
+    if (!here->second.sent && here->second.waiting_since < limit)
+      calls.push_back(end(here, failed));
   }
   return calls;
 }
@@ -90,13 +103,14 @@ std::vector<Requests::Call> Requests::on_idle_pulse(int limit) {
   return calls;
 }
 
-std::vector<Requests::Call> Requests::on_death(const std::string& reason) {
+std::vector<Requests::Call> Requests::on_death(const std::string& reason, TimePoint now) {
   std::vector<Call> calls;
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto here = it++;
     Entry& entry = here->second;
     if (!entry.sent) continue;
     entry.sent = false;
+    entry.waiting_since = now;
     if (entry.cancelled) continue;  // take_cancelled() ends it
     const bool seen = entry.got_tokens && !entry.callbacks.on_restart;
     if (seen || entry.n_runs >= kMaxRuns) {

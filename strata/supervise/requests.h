@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <functional>
 #include <map>
@@ -16,6 +17,8 @@ namespace strata::supervise {
 // Guarded by its owner's mutex; callbacks are handed out, to be called without it.
 class Requests {
  public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
   // One call to make: the callbacks of an ended request are moved out, those of a running one stay
   // here, where only take_*() and on_*() remove them.
   struct Call {
@@ -26,7 +29,9 @@ class Requests {
   };
 
   size_t size() const { return entries_.size(); }
-  void add(wire::RequestId id, wire::Submit submit, EngineClient::Callbacks callbacks);
+  // From `now` on it waits for an engine.
+  void add(wire::RequestId id, wire::Submit submit, EngineClient::Callbacks callbacks,
+           TimePoint now);
 
   // Hands over what waits for an engine, in order, and counts it as sent. Cancelled ones are left
   // out.
@@ -36,6 +41,8 @@ class Requests {
   bool cancel(wire::RequestId id);
   // Those that were cancelled before an engine had them.
   std::vector<Call> take_cancelled();
+  // Those that have waited for an engine since before `limit`, ended with `failed`.
+  std::vector<Call> take_waiting_since_before(TimePoint limit, const wire::Failed& failed);
 
   // Of an unknown or ended request: nothing.
   std::optional<Call> on_event(wire::RequestId id, wire::Event&& event);
@@ -44,9 +51,9 @@ class Requests {
   // lost, and end with an error.
   std::vector<Call> on_idle_pulse(int limit);
 
-  // The engine died for `reason`. Cancelled requests end; those whose client has seen nothing wait
-  // for the next engine if this was their first; the others end with an error.
-  std::vector<Call> on_death(const std::string& reason);
+  // The engine died for `reason`, `now`. Cancelled requests end; those whose client has seen
+  // nothing wait for the next engine if this was their first; the others end with an error.
+  std::vector<Call> on_death(const std::string& reason, TimePoint now);
 
   bool any_sent() const;
   // Ends all with this event.
@@ -60,7 +67,8 @@ class Requests {
     bool cancelled = false;
     bool got_tokens = false;  // from the present engine
     int n_runs = 0;
-    int n_idle_pulses = 0;  // since it was heard of
+    int n_idle_pulses = 0;    // since it was heard of
+    TimePoint waiting_since;  // if not sent
   };
   using Map = std::map<wire::RequestId, Entry>;
 

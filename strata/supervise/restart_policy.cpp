@@ -54,7 +54,7 @@ std::string how(const Death& death) {
     case Death::How::kLaunch:
       break;
   }
-  return death.detail;
+  return format("could not be started: {}", death.detail);
 }
 
 // Equal for deaths that are worth calling the same. Figures in a phase are progress, not place.

@@ -48,7 +48,7 @@ class RestartPolicy {
 
   struct Settings {
     std::chrono::milliseconds first_delay{100};
-    std::chrono::milliseconds longest_delay{30'000};
+    std::chrono::milliseconds longest_delay{10'000};
     std::chrono::milliseconds healthy_after{60'000};
     int same_deaths = 3;
   };

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 
 namespace strata::supervise {
@@ -67,6 +68,18 @@ TEST(RestartPolicy, BackOffDoublesUpToItsLimit) {
   later.was_ready = true;
   later.uptime = milliseconds(1000);
   EXPECT_EQ(policy.on_death(later).delay, milliseconds(100));
+}
+
+TEST(RestartPolicy, NobodyWaitsLongerThanTenSecondsForTheNextStart) {
+  RestartPolicy policy;
+  const Death deaths[] = {death(Death::How::kSignal, SIGSEGV), death(Death::How::kSignal, SIGABRT)};
+  milliseconds longest{0};
+  for (int i = 0; i < 40; ++i) {
+    const auto verdict = policy.on_death(deaths[i % 2]);
+    ASSERT_FALSE(verdict.give_up);
+    longest = std::max(longest, verdict.delay);
+  }
+  EXPECT_EQ(longest, milliseconds(10'000));
 }
 
 TEST(RestartPolicy, ProgressFiguresDoNotHideThatThePlaceIsTheSame) {

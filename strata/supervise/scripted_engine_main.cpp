@@ -12,8 +12,12 @@
 //   hung        is ready, then reports one step that goes on for ever; its pulses count its steps
 //   lost        is ready, then says that a device is lost at the first request, and leaves with 70
 //   failing     as ok, but its first pulses report one failed step more each, up to 3
+//   sick        as ok, but its first three answers are internal errors
+//   loading     pulses, but is never ready
+//   talking     as ok, but writes a line to stderr before it is ready
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <string>
@@ -59,7 +63,10 @@ int serve(const std::string& word, int fd, int incarnation) {
   os::Descriptor socket = os::adopt_socket(fd);
   const int raw = socket.get();
   wire::Link link(wire::socket_transport(std::move(socket)), static_cast<uint32_t>(incarnation));
-  link.send(wire::kNoRequest, wire::Event(wire::Ready{.limits = {512, 511, 2, 4096}}));
+  if (word == "talking") std::fprintf(stderr, "a line of the log\n");
+  if (word != "loading") {
+    link.send(wire::kNoRequest, wire::Event(wire::Ready{.limits = {512, 511, 2, 4096}}));
+  }
   if (word == "kill-idle") std::raise(SIGKILL);
   if (word == "deaf") sleep_for_ever();
   if (word == "garbage") {
@@ -69,6 +76,7 @@ int serve(const std::string& word, int fd, int incarnation) {
   wire::EngineEnd end;
   end.pulse_interval = std::chrono::milliseconds(5);
   uint64_t n_pulses = 0;
+  int n_answers = 0;
   end.pulse = [&] {
     wire::Pulse pulse;
     pulse.phase = "ready";
@@ -77,6 +85,7 @@ int serve(const std::string& word, int fd, int incarnation) {
     if (word == "hung") {
       pulse.step_ms = 1'000'000;
       pulse.step_rows = 4;
+      pulse.wait = "the step";
       pulse.n_running = 1;
     }
     return pulse;
@@ -85,6 +94,10 @@ int serve(const std::string& word, int fd, int incarnation) {
     const auto* submit = std::get_if<wire::Submit>(&command);
     if (submit == nullptr) return;
     if (word == "abort") std::abort();
+    if (word == "sick" && n_answers++ < 3) {
+      link.send(id, wire::Event(wire::Failed{ErrorCode::kInternal, "no logit is finite", false}));
+      return;
+    }
     if (word == "half") {
       link.send(id, wire::Event(wire::Tokens{{1}, "one "}));
       std::raise(SIGKILL);

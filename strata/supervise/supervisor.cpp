@@ -1,6 +1,8 @@
 #include "strata/supervise/supervisor.h"
 
+#include <algorithm>
 #include <exception>
+#include <iterator>
 #include <utility>
 #include <variant>
 
@@ -18,6 +20,13 @@ using SteadyClock = std::chrono::steady_clock;
 constexpr milliseconds kTurn{100};
 
 const wire::Failed kStopped{ErrorCode::kResourceExhausted, "the server is shutting down", true};
+
+// What a request may fail with that says something about the engine: broken weights or a broken
+// device do it to the next one, too.
+bool is_engines_fault(ErrorCode code) {
+  return code == ErrorCode::kInternal || code == ErrorCode::kDevice || code == ErrorCode::kIo ||
+         code == ErrorCode::kCorruptFile;
+}
 
 milliseconds since(SteadyClock::time_point then) {
   return std::chrono::duration_cast<milliseconds>(SteadyClock::now() - then);
@@ -38,6 +47,7 @@ wire::RequestId Supervisor::submit(wire::Submit submit, Callbacks callbacks) {
   {
     const std::lock_guard lock(mutex_);
     id = ++last_request_;
+    take_second_chance_locked();
     if (stopping_) {
       refusal = kStopped;
     } else if (status_.state == State::kFailed) {
@@ -49,7 +59,7 @@ wire::RequestId Supervisor::submit(wire::Submit submit, Callbacks callbacks) {
                                     requests_.size(), settings_.max_requests),
                              true};
     } else {
-      requests_.add(id, std::move(submit), std::move(callbacks));
+      requests_.add(id, std::move(submit), std::move(callbacks), SteadyClock::now());
       send_waiting_locked();
     }
   }
@@ -131,7 +141,9 @@ void Supervisor::supervise() {
     settle(death, verdict);
     if (verdict.give_up) {
       log_error(format("engine {}; not started again", verdict.reason));
-      return;
+      if (!wait_for_second_chance()) return;
+      log_info("a request asks for the engine: one more start");
+      continue;
     }
     log_warning(format("engine {}; next start in {} ms", verdict.reason, verdict.delay.count()));
     wait_for_restart(verdict.delay);
@@ -199,7 +211,7 @@ Death Supervisor::converse(Engine& engine, wire::Link& link) {
       bool stopping = false;
       {
         const std::lock_guard lock(mutex_);
-        calls = requests_.take_cancelled();
+        calls = take_ended_locked();
         stopping = stopping_;
       }
       make(std::move(calls));
@@ -248,8 +260,9 @@ std::optional<std::string> Supervisor::stall(const Engine& engine, TimePoint now
     return format("was silent for {} ms", since(engine.last_pulse).count());
   const auto limit = settings_.step_limit + settings_.step_limit_per_row * engine.pulse.step_rows;
   if (milliseconds(engine.pulse.step_ms) > limit)
-    return format("hung in a step of {} rows for {} ms", engine.pulse.step_rows,
-                  engine.pulse.step_ms);
+    return format("hung in a step of {} rows for {} ms{}{}", engine.pulse.step_rows,
+                  engine.pulse.step_ms, engine.pulse.wait.empty() ? "" : ", waiting for ",
+                  engine.pulse.wait);
   return std::nullopt;
 }
 
@@ -260,10 +273,19 @@ void Supervisor::on_event(Engine& engine, wire::RequestId request, wire::Event&&
     engine.leaving = std::move(*leaving);
     return;
   }
-  if (std::holds_alternative<wire::Finished>(event)) engine.answered = true;
+  if (const auto* finished = std::get_if<wire::Finished>(&event)) {
+    engine.answered = true;
+    if (finished->reason != wire::Reason::kCancelled) engine.n_failed_answers = 0;
+  }
+  const auto* failed = std::get_if<wire::Failed>(&event);
+  if (failed != nullptr && is_engines_fault(failed->code)) {
+    ++engine.n_failed_answers;
+    engine.last_failure = failed->message;
+  }
   std::optional<Requests::Call> call;
   {
     const std::lock_guard lock(mutex_);
+    judge_locked(engine);
     call = requests_.on_event(request, std::move(event));
   }
   if (call) (*call)();
@@ -276,8 +298,7 @@ void Supervisor::on_ready(Engine& engine, wire::Ready&& ready) {
                   since(engine.started).count(), ready.limits.n_slots, ready.limits.n_context));
   const std::lock_guard lock(mutex_);
   status_.limits = ready.limits;
-  status_.state = State::kReady;
-  status_.reasons.clear();
+  judge_locked(engine);
   ready_ = true;
   send_waiting_locked();
 }
@@ -287,26 +308,33 @@ void Supervisor::on_pulse(Engine& engine, wire::Pulse&& pulse) {
   if (pulse.work.failed_steps > engine.pulse.work.failed_steps) engine.last_failed_step = now;
   engine.last_pulse = now;
   engine.pulse = std::move(pulse);
-  const uint64_t n_failed = engine.pulse.work.failed_steps;
-  const bool degraded =
-      n_failed > 0 && now - engine.last_failed_step <= settings_.degraded_after_failure;
   const bool idle = engine.ready && engine.pulse.n_running == 0 && engine.pulse.n_waiting == 0;
   std::vector<Requests::Call> calls;
   {
     const std::lock_guard lock(mutex_);
     status_.pulse = engine.pulse;
-    if (engine.ready) {
-      status_.state = degraded ? State::kDegraded : State::kReady;
-      status_.reasons.clear();
-      if (degraded) {
-        status_.reasons.push_back(format("{} of {} steps have failed, the last within {} s",
-                                         n_failed, engine.pulse.work.steps,
-                                         settings_.degraded_after_failure.count() / 1000));
-      }
-    }
+    judge_locked(engine);
     if (idle) calls = requests_.on_idle_pulse(settings_.lost_after_pulses);
   }
   make(std::move(calls));
+}
+
+// How an engine is that takes requests.
+void Supervisor::judge_locked(const Engine& engine) {
+  if (!engine.ready) return;
+  status_.reasons.clear();
+  const wire::Work& work = engine.pulse.work;
+  if (work.failed_steps > 0 &&
+      SteadyClock::now() - engine.last_failed_step <= settings_.degraded_after_failure) {
+    status_.reasons.push_back(format("{} of {} steps have failed, the last within {} s",
+                                     work.failed_steps, work.steps,
+                                     settings_.degraded_after_failure.count() / 1000));
+  }
+  if (engine.n_failed_answers >= settings_.degraded_after_answers) {
+    status_.reasons.push_back(format("the last {} answers have failed: {}", engine.n_failed_answers,
+                                     engine.last_failure));
+  }
+  status_.state = status_.reasons.empty() ? State::kReady : State::kDegraded;
 }
 
 void Supervisor::shut_down(Engine& engine, wire::Link& link) {
@@ -341,13 +369,13 @@ void Supervisor::settle(const Death& death, const RestartPolicy::Verdict& verdic
       const bool launched = death.how != Death::How::kLaunch;
       status_.exit_code =
           told ? death.code : exit_code(launched ? ErrorCode::kInternal : ErrorCode::kIo);
-      calls = requests_.end_all(
-          {ErrorCode::kInternal, format("the engine has failed: {}", verdict.reason), false});
+      calls = requests_.end_all({ErrorCode::kResourceExhausted,
+                                 format("the engine has failed: {}", verdict.reason), false});
     } else {
       // Before the first Ready nobody has been served yet, so nothing is "re"started.
       status_.state = ever_ready ? State::kRestarting : State::kStarting;
       ++status_.n_restarts;
-      calls = requests_.on_death(describe(death));
+      calls = requests_.on_death(describe(death), SteadyClock::now());
     }
   }
   make(std::move(calls));
@@ -357,15 +385,55 @@ void Supervisor::wait_for_restart(milliseconds delay) {
   const auto deadline = SteadyClock::now() + delay;
   std::unique_lock lock(mutex_);
   while (!stopping_) {
-    std::vector<Requests::Call> calls = requests_.take_cancelled();
+    std::vector<Requests::Call> calls = take_ended_locked();
     if (!calls.empty()) {
       lock.unlock();
       make(std::move(calls));
       lock.lock();
-    } else if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) {
-      return;
+      continue;
     }
+    const TimePoint now = SteadyClock::now();
+    if (now >= deadline) return;
+    changed_.wait_until(lock, std::min<TimePoint>(deadline, now + kTurn));
   }
+}
+
+// Those that end without a word of an engine: cancelled, or tired of waiting for one.
+std::vector<Requests::Call> Supervisor::take_ended_locked() {
+  std::vector<Requests::Call> calls = requests_.take_cancelled();
+  // How long the first engine may take is for its model to say.
+  if (ready_ || status_.limits.n_context == 0) return calls;
+  const wire::Failed failed{ErrorCode::kResourceExhausted,
+                            format("the engine is being started again ({})",
+                                   status_.reasons.empty() ? "" : status_.reasons.front()),
+                            true};
+  std::vector<Requests::Call> late =
+      requests_.take_waiting_since_before(SteadyClock::now() - settings_.restart_patience, failed);
+  std::move(late.begin(), late.end(), std::back_inserter(calls));
+  return calls;
+}
+
+// After giving up. False: there will be no other engine. Whatever was wrong with the machine or the
+// file may have been put right, which only another start can tell; a minute between two of them is
+// no load.
+bool Supervisor::wait_for_second_chance() {
+  std::unique_lock lock(mutex_);
+  // Without a first engine there is nothing to go on with, and the program ends.
+  if (status_.limits.n_context == 0) return false;
+  gave_up_ = SteadyClock::now();
+  has_chance_ = true;
+  changed_.wait(lock, [this] { return stopping_ || !has_chance_; });
+  has_chance_ = false;
+  return !stopping_;
+}
+
+void Supervisor::take_second_chance_locked() {
+  if (stopping_ || !has_chance_) return;
+  if (SteadyClock::now() - gave_up_ < settings_.second_chance_after) return;
+  has_chance_ = false;
+  status_.state = State::kRestarting;
+  ++status_.n_restarts;
+  changed_.notify_all();
 }
 
 }  // namespace strata::supervise

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "strata/supervise/engine_client.h"
 #include "strata/supervise/launcher.h"
@@ -29,6 +30,12 @@ struct Settings {
   int lost_after_pulses = 20;
   // The state is kDegraded as long as the last failed step is not older than this.
   std::chrono::milliseconds degraded_after_failure{60'000};
+  // And after this many answers in a row that failed for the engine's fault, until one is good.
+  int degraded_after_answers = 3;
+  // Once there has been a ready engine, a request waits this long for the next one.
+  std::chrono::milliseconds restart_patience{10'000};
+  // A request that comes this long after giving up has the engine started once more.
+  std::chrono::milliseconds second_chance_after{60'000};
   RestartPolicy::Settings restart;
 };
 
@@ -59,6 +66,8 @@ class Supervisor final : public EngineClient {
     TimePoint last_pulse;
     wire::Pulse pulse;
     TimePoint last_failed_step;
+    int n_failed_answers = 0;  // in a row
+    std::string last_failure;  // of these, in words
     std::optional<wire::Leaving> leaving;
     bool ready = false;
     bool answered = false;
@@ -75,9 +84,13 @@ class Supervisor final : public EngineClient {
   void on_event(Engine& engine, wire::RequestId request, wire::Event&& event);
   void on_ready(Engine& engine, wire::Ready&& ready);
   void on_pulse(Engine& engine, wire::Pulse&& pulse);
+  void judge_locked(const Engine& engine);
   void shut_down(Engine& engine, wire::Link& link);
   void settle(const Death& death, const RestartPolicy::Verdict& verdict);
   void wait_for_restart(std::chrono::milliseconds delay);
+  bool wait_for_second_chance();
+  void take_second_chance_locked();
+  std::vector<Requests::Call> take_ended_locked();
   void send_waiting_locked();
   static void make(std::vector<Requests::Call> calls);
 
@@ -92,6 +105,8 @@ class Supervisor final : public EngineClient {
   Status status_;
   bool stopping_ = false;
   bool ready_ = false;          // link_ leads to an engine that takes requests
+  bool has_chance_ = false;     // the thread waits for a request that asks for another start
+  TimePoint gave_up_;           // if has_chance_
   wire::Link* link_ = nullptr;  // of the engine that runs, if any
   wire::RequestId last_request_ = wire::kNoRequest;
 

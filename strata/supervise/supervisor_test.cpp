@@ -221,6 +221,16 @@ TEST(Supervisor, F122_AHungStepIsEndedAndTheLimitGrowsWithItsRows) {
   EXPECT_EQ(patient->status().n_restarts, 0);
 }
 
+TEST(Supervisor, F122_AHungStepIsToldWithWhatItWaitsFor) {
+  Settings settings = quick();
+  settings.step_limit = settings.step_limit_per_row = milliseconds(0);
+  settings.restart.first_delay = settings.restart.longest_delay = seconds(100);
+  auto engine = start("hung", settings);
+  ASSERT_TRUE(reaches(*engine, State::kRestarting));
+  EXPECT_THAT(engine->status().reasons.at(0),
+              HasSubstr("hung in a step of 4 rows for 1000000 ms, waiting for the step"));
+}
+
 TEST(Supervisor, TheLastWordsOfAnEngineAreTheReason) {
   auto engine = start("lost");
   Answer answer;
@@ -240,6 +250,88 @@ TEST(Supervisor, StepsThatFailedLatelyAreADegradedState) {
   ASSERT_TRUE(reaches(*engine, State::kReady));
   EXPECT_TRUE(engine->status().reasons.empty());
   EXPECT_EQ(engine->status().pulse.work.failed_steps, 3u);
+}
+
+TEST(Supervisor, AnswersThatFailOneAfterTheOtherAreADegradedStateUntilOneIsGood) {
+  auto engine = start("sick");
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_NE(engine->status().state, State::kDegraded) << i;
+    Answer answer;
+    engine->submit(prompt(), answer.callbacks());
+    ASSERT_TRUE(answer.wait());
+    ASSERT_TRUE(answer.failed);
+  }
+  ASSERT_TRUE(reaches(*engine, State::kDegraded));
+  EXPECT_THAT(engine->status().reasons.at(0),
+              HasSubstr("the last 3 answers have failed: no logit is finite"));
+  Answer good;
+  engine->submit(prompt(), good.callbacks());
+  ASSERT_TRUE(good.wait());
+  EXPECT_TRUE(good.finished);
+  EXPECT_TRUE(reaches(*engine, State::kReady));
+}
+
+// Between two starts, and while the next engine reads its model.
+TEST(Supervisor, ARequestWaitsForTheNextEngineOnlySoLong) {
+  for (const char* script : {"abort,ok", "abort,loading"}) {
+    Settings settings = quick();
+    settings.restart_patience = milliseconds(50);
+    if (script == std::string("abort,ok")) {
+      settings.restart.first_delay = settings.restart.longest_delay = seconds(100);
+    }
+    auto engine = start(script, settings);
+    ASSERT_TRUE(reaches(*engine, State::kReady));
+    Answer answer;
+    engine->submit(prompt(), answer.callbacks());
+    ASSERT_TRUE(answer.wait()) << script;
+    ASSERT_TRUE(answer.failed) << script;
+    EXPECT_EQ(answer.failed->code, ErrorCode::kResourceExhausted);
+    EXPECT_TRUE(answer.failed->retry);
+    EXPECT_THAT(answer.failed->message, HasSubstr("being started again (killed by signal 6"));
+    EXPECT_EQ(engine->status().n_requests, 0);
+    Answer late;
+    engine->submit(prompt(), late.callbacks());
+    ASSERT_TRUE(late.wait()) << script;
+    EXPECT_TRUE(late.failed);
+  }
+}
+
+TEST(Supervisor, ALateRequestHasAFailedEngineStartedOnceMore) {
+  for (const bool late : {false, true}) {
+    Settings settings = quick();
+    if (late) settings.second_chance_after = milliseconds(0);
+    auto engine = start("abort,exit:65,ok", settings);
+    ASSERT_TRUE(reaches(*engine, State::kReady));
+    Answer first;
+    engine->submit(prompt(), first.callbacks());
+    ASSERT_TRUE(first.wait());
+    ASSERT_TRUE(first.failed);
+    EXPECT_EQ(first.failed->code, ErrorCode::kResourceExhausted);
+    EXPECT_THAT(first.failed->message, HasSubstr("left with code 65"));
+    ASSERT_TRUE(reaches(*engine, State::kFailed));
+    // The thread has to come to its rest first.
+    const auto answered = [&] {
+      Answer next;
+      engine->submit(prompt(), next.callbacks());
+      return next.wait() && next.finished;
+    };
+    EXPECT_EQ(late ? eventually(answered) : answered(), late);
+    EXPECT_EQ(engine->status().state, late ? State::kReady : State::kFailed);
+    EXPECT_EQ(engine->status().n_restarts, late ? 2 : 1);
+  }
+}
+
+// As when a terminal is closed, or `strata serve 2>&1 | head` has seen enough.
+TEST(Supervisor, AnEngineOutlivesTheReaderOfItsLog) {
+  const char* without_reader = "exec 4> >(exec true); wait $!; exec \"$0\" \"$@\" 2>&4";
+  Supervisor engine(process_launcher({"/bin/bash", "-c", without_reader, STRATA_SCRIPTED_ENGINE,
+                                      "--script", "talking"}),
+                    quick());
+  Answer answer;
+  engine.submit(prompt(), answer.callbacks());
+  ASSERT_TRUE(answer.wait());
+  EXPECT_TRUE(answer.finished);
+  EXPECT_EQ(engine.status().n_restarts, 0);
 }
 
 // Whatever a callback throws, nobody may reach the link of the engine that went with it.

@@ -52,7 +52,8 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Work>) {
     a(m.prompt_tokens, m.answer_tokens, m.steps, m.failed_steps);
   } else if constexpr (std::same_as<M, Pulse>) {
-    a(m.phase, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.resident, m.anonymous, m.work);
+    a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.resident, m.anonymous,
+      m.work);
   } else {
     static_assert(std::same_as<M, Leaving>);
     a(m.code, m.message);
@@ -62,7 +63,7 @@ void fields(Archive& a, T& m) {
 template <class E>
 constexpr uint8_t last_of() {
   if constexpr (std::same_as<E, Reason>) return static_cast<uint8_t>(Reason::kCancelled);
-  if constexpr (std::same_as<E, ErrorCode>) return static_cast<uint8_t>(ErrorCode::kDeadline);
+  if constexpr (std::same_as<E, ErrorCode>) return static_cast<uint8_t>(ErrorCode::kCancelled);
 }
 
 template <class T>

@@ -37,9 +37,10 @@ std::vector<Event> all_events() {
       Tokens{{1, 2, 3}, "half \xE2\x82"},
       Tokens{},
       Finished{Reason::kStopString, {5, 6, 1}, {0.5, 1.25, 1e9}},
-      Failed{ErrorCode::kDeadline, "too late", true},
+      Failed{ErrorCode::kCancelled, "too late", true},
       Ready{{512, 511, 4, 4096}},
-      Pulse{"reading 3 %", 12, 512, 3, 4, 1ull << 40, 5, {1, 2, 1ull << 33, 4}},
+      Pulse{
+          "reading 3 %", "a step on device 0", 12, 512, 3, 4, 1ull << 40, 5, {1, 2, 1ull << 33, 4}},
       Leaving{ErrorCode::kDeviceLost, "the card is gone"},
   };
 }
@@ -81,7 +82,7 @@ TEST(Codec, BytesAreLittleEndianAndFixed) {
   std::string bytes;
   encode(0x01020304, 0x1112131415161718, Event(Progress{1, 2, -1}), bytes);
   const std::string expected(
-      "\x0c\0\0\0\x02\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
+      "\x0c\0\0\0\x03\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
       "\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff",
       32);
   EXPECT_EQ(bytes, expected);
@@ -141,6 +142,11 @@ TEST(Codec, RefusesUnknownTypesCodesAndCounts) {
   EXPECT_THROW(decode_command(frame, payload), Error);
   payload[0] = 4;  // Reason has 0 to 3
   EXPECT_THROW(decode_event(frame, payload), Error);
+  bytes.clear();
+  encode(1, 2, Event(Failed{ErrorCode::kCancelled, "", false}), bytes);
+  auto [failed, code] = cut(bytes);
+  ++code[0];
+  EXPECT_THROW(decode_event(failed, code), Error);
   frame.type = 71;
   EXPECT_THROW(decode_event(frame, payload), Error);
 

@@ -28,6 +28,10 @@ struct LogitBias {
   bool operator==(const LogitBias&) const = default;
 };
 
+// Of a repetition penalty. Beyond these a logit that it divides could leave the range of its type.
+inline constexpr double kMinRepetitionPenalty = 1e-6;
+inline constexpr double kMaxRepetitionPenalty = 1e6;
+
 struct Sampling {
   float temperature = 1;  // 0: greedy, the lowest id wins a tie
   int32_t top_k = 0;      // 0: all
@@ -35,7 +39,7 @@ struct Sampling {
   float min_p = 0;        // [0, 1]; share of the best probability; 0: off
   float presence_penalty = 0;
   float frequency_penalty = 0;
-  float repetition_penalty = 1;    // > 0; 1: off
+  float repetition_penalty = 1;    // 1: off
   int32_t repetition_window = 64;  // last tokens it looks at, prompt included; -1: all, 0: off
   std::optional<uint64_t> seed;    // absent: the engine draws one
   std::vector<LogitBias> logit_bias;
@@ -154,6 +158,7 @@ struct Work {
 // means a dead process; a large step_ms means a hung step.
 struct Pulse {
   std::string phase;      // "reading weights 43 %", "ready"; plain words for /health
+  std::string wait;       // what the process waits for, and how long already; empty: nothing
   int32_t step_ms = 0;    // how long the present step has run; 0: between steps
   int32_t step_rows = 0;  // rows of the present step
   int32_t n_running = 0;  // requests that hold a slot

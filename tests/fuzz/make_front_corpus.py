@@ -21,7 +21,7 @@ def ints(values):
 
 
 def frame(kind, payload, engine=1, request=7):
-    return struct.pack("<IHHIQ", len(payload), 2, kind, engine, request) + payload
+    return struct.pack("<IHHIQ", len(payload), 3, kind, engine, request) + payload
 
 
 def write(folder, name, data):
@@ -42,7 +42,7 @@ def wire_seeds():
         "finished": frame(66, b"\x00" + struct.pack("<iii", 3, 1, 0) + struct.pack("<ddd", 1, 2, 3)),
         "failed": frame(67, b"\x06" + text("why") + b"\x01"),
         "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096), request=0),
-        "pulse": frame(69, text("ready") + struct.pack("<iiii", 0, 0, 0, 0)
+        "pulse": frame(69, text("ready") + text("") + struct.pack("<iiii", 0, 0, 0, 0)
                        + struct.pack("<6Q", 1 << 30, 1 << 20, 8, 7, 9, 0), request=0),
         "leaving": frame(70, b"\x05" + text("why"), request=0),
     }

@@ -30,7 +30,8 @@ constexpr int kEngineFd = 3;
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  ::signal(SIGPIPE, SIG_DFL);
+  // Whoever reads the log may go; a line that nobody wants must not end an engine.
+  ::signal(SIGPIPE, SIG_IGN);
   const int empty = ::open("/dev/null", O_RDONLY);
   if (empty >= 0 && empty != 0) ::dup2(empty, 0);
   if (socket == kEngineFd)

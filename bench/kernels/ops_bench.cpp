@@ -57,7 +57,7 @@ class Side {
       args.scratch = View<std::byte>(scratch_.data() + (256 - address % 256) % 256,
                                      {static_cast<int64_t>(bytes)});
     }
-    op.run(*stream_, args);
+    kernels::run(*stream_, op, args);
   }
 
  private:

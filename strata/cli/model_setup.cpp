@@ -2,6 +2,9 @@
 
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
+#include <optional>
+#include <utility>
 
 #include "strata/base/cpu_features.h"
 #include "strata/base/error.h"
@@ -19,6 +22,22 @@ namespace fs = std::filesystem;
 constexpr const char* kDemo = "models/strata-demo.gguf";
 // Where nothing is loaded faster than this, a line that comes and goes would only flicker.
 constexpr std::chrono::milliseconds kQuiet{500};
+
+using kernels::CacheType;
+using model::RopeScaling;
+using model::WeightForm;
+
+// What a word of an option stands for; nothing for auto. Which words there are is checked where
+// options are read: this finds only what is missing in a list.
+template <class T>
+std::optional<T> meaning(std::string_view option, std::string_view word,
+                         std::initializer_list<std::pair<std::string_view, T>> words) {
+  if (word == "auto") return std::nullopt;
+  for (const auto& [text, value] : words) {
+    if (text == word) return value;
+  }
+  throw Error(ErrorCode::kInvalidArgument, format("--{} {}: an unknown word", option, word));
+}
 
 }  // namespace
 
@@ -56,17 +75,20 @@ std::string find_model(const Settings& settings) {
 }
 
 model::InstanceOptions instance_options(const Settings& s, const std::string& path) {
-  const auto word = [](const std::string& value) { return value == "auto" ? "" : value; };
   model::InstanceOptions options;
   options.path = path;
-  options.weights = word(s.weights);
+  options.weights = meaning<WeightForm>("weights", s.weights,
+                                        {{"mapped", WeightForm::kMapped},
+                                         {"tiles", WeightForm::kTiles},
+                                         {"copied", WeightForm::kCopied}});
   options.device = s.device;
   options.threads = static_cast<int>(s.threads);
   options.max_context = s.max_context;
   options.chunk = static_cast<int>(s.prefill);
   options.max_out = static_cast<int>(s.window);
-  options.kv = word(s.kv);
-  options.rope_scaling = word(s.rope_scaling);
+  options.kv = meaning<CacheType>("kv", s.kv, {{"f16", CacheType::kF16}, {"f32", CacheType::kF32}});
+  options.rope_scaling = meaning<RopeScaling>(
+      "rope-scaling", s.rope_scaling, {{"none", RopeScaling::kNone}, {"yarn", RopeScaling::kYarn}});
   options.rope_scale = s.rope_scale;
   options.yarn_context = s.yarn_orig_ctx;
   return options;

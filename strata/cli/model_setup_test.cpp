@@ -3,8 +3,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
+
 #include "strata/base/error.h"
 #include "strata/cli/chat.h"
+#include "strata/cli/options.h"
 #include "strata/cli/reference.h"
 
 namespace strata::cli {
@@ -31,6 +34,39 @@ TEST(ModelSetup, TheDemoModelIsFoundFromTheProgram) {
   Settings settings;
   settings.model = "other.gguf";
   EXPECT_EQ(find_model(settings), "other.gguf");
+}
+
+TEST(ModelSetup, WordsOfOptionsGetTheirMeaning) {
+  const model::InstanceOptions automatic = instance_options({}, "m.gguf");
+  EXPECT_FALSE(automatic.weights || automatic.kv || automatic.rope_scaling);
+  Settings s;
+  s.weights = "copied";
+  s.kv = "f32";
+  s.rope_scaling = "yarn";
+  const model::InstanceOptions chosen = instance_options(s, "m.gguf");
+  EXPECT_EQ(chosen.weights, model::WeightForm::kCopied);
+  EXPECT_EQ(chosen.kv, kernels::CacheType::kF32);
+  EXPECT_EQ(chosen.rope_scaling, model::RopeScaling::kYarn);
+  for (std::string Settings::*const option :
+       {&Settings::weights, &Settings::kv, &Settings::rope_scaling}) {
+    Settings wrong;
+    wrong.*option = "blocks";
+    EXPECT_THROW(instance_options(wrong, "m.gguf"), Error);
+  }
+}
+
+// Every word that the options take has a meaning.
+TEST(ModelSetup, EveryWordOfTheOptionsIsKnown) {
+  for (const char* name : {"weights", "kv", "rope-scaling"}) {
+    const OptionSpec* const option = find_option(name, kRun);
+    ASSERT_NE(option, nullptr) << name;
+    std::istringstream words{std::string(option->value)};
+    for (std::string word; std::getline(words, word, '|');) {
+      Settings s;
+      assign(*option, word, s);
+      EXPECT_NO_THROW(instance_options(s, "m.gguf")) << name << " " << word;
+    }
+  }
 }
 
 class ChatTest : public ::testing::Test {

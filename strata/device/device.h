@@ -48,6 +48,13 @@ class Device {
   Backend backend() const { return options_.backend; }
   const std::string& name() const { return name_; }  // "host", "sim 1 (8 GiB)"
 
+  // Where ops find their operands, and where the host lays out what is copied there. Work memory
+  // lies at id(): of the host all memory is the same.
+  Mem work_memory() const { return kind_ == Kind::kHost ? Mem::kPageable : Mem::kDevice; }
+  Mem staging_memory() const { return kind_ == Kind::kHost ? Mem::kPageable : Mem::kPinned; }
+  // Whether ops read any host memory in place, such as a mapped file.
+  bool reads_host_memory() const { return kind_ == Kind::kHost; }
+
   virtual Capacity capacity() const = 0;
   virtual Pinning pinning() const = 0;
   Bytes allocated() const { return allocated_.load(std::memory_order_relaxed); }  // of any Mem

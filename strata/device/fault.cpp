@@ -2,7 +2,7 @@
 
 #include "strata/base/format.h"
 
-namespace strata {
+namespace strata::device {
 
 Error to_error(const Fault& fault) {
   std::string text = format("{} failed on device {}", fault.call, fault.device.value);
@@ -11,4 +11,4 @@ Error to_error(const Fault& fault) {
   return Error(fault.code, std::move(text));
 }
 
-}  // namespace strata
+}  // namespace strata::device

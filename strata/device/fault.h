@@ -7,7 +7,7 @@
 #include "strata/base/error.h"
 #include "strata/base/ids.h"
 
-namespace strata {
+namespace strata::device {
 
 // Why one call to a device failed: this call, no other. Plain data, so that it costs nothing to
 // hand around in a step.
@@ -35,9 +35,9 @@ Error to_error(const Fault& fault);
 
 // The value, or the fault as an exception.
 template <class T>
-T value(Try<T>&& result) {
+T value_or_throw(Try<T>&& result) {
   if (const Fault* f = fault(result)) throw to_error(*f);
   return std::get<T>(std::move(result));
 }
 
-}  // namespace strata
+}  // namespace strata::device

@@ -39,8 +39,8 @@ TEST(Allocation, PassesTheGateBothWays) {
   const auto devices = make_devices("host,sim:2KiB", {.gate = &ledger});
   Device& card = *devices[1];
   {
-    const Allocation own = value(card.allocate(PlanLineId(7), 600, Mem::kDevice));
-    const Allocation pinned = value(card.allocate(PlanLineId(8), 300, Mem::kPinned));
+    const Allocation own = value_or_throw(card.allocate(PlanLineId(7), 600, Mem::kDevice));
+    const Allocation pinned = value_or_throw(card.allocate(PlanLineId(8), 300, Mem::kPinned));
     EXPECT_EQ(own.view().device, DeviceId(1));
     EXPECT_EQ(pinned.view().device, kHostId);
     EXPECT_EQ(own.line(), PlanLineId(7));
@@ -80,13 +80,13 @@ class EachDevice : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Devices, EachDevice, testing::Values("host", "sim:1MiB"));
 
 TEST_P(EachDevice, MovesOwnershipAndAligns) {
-  Allocation first = value(device().allocate(PlanLineId(1), 100, Mem::kDevice));
+  Allocation first = value_or_throw(device().allocate(PlanLineId(1), 100, Mem::kDevice));
   EXPECT_EQ(reinterpret_cast<uintptr_t>(first.data()) % 256, 0U);
   std::byte* const data = first.data();
   Allocation second = std::move(first);
   EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): that is what is asked
   EXPECT_EQ(second.data(), data);
-  second = value(device().allocate(PlanLineId(1), 50, Mem::kDevice));
+  second = value_or_throw(device().allocate(PlanLineId(1), 50, Mem::kDevice));
   EXPECT_EQ(device().allocated(), 50U);
   second = Allocation();
   EXPECT_EQ(device().allocated(), 0U);
@@ -103,7 +103,7 @@ TEST_P(EachDevice, RefusesTheImpossibleAsAValue) {
 }
 
 TEST_P(EachDevice, GivesMemoryOfNoBytes) {
-  const Allocation none = value(device().allocate(PlanLineId(1), 0, Mem::kDevice));
+  const Allocation none = value_or_throw(device().allocate(PlanLineId(1), 0, Mem::kDevice));
   EXPECT_TRUE(none);
   EXPECT_EQ(none.bytes(), 0U);
 }
@@ -117,7 +117,7 @@ TEST_P(EachDevice, KnowsItsCapacity) {
 
 TEST(MemoryDeathTest, PartsAndArraysStayInside) {
   const auto devices = make_devices("host", {});
-  const Allocation memory = value(devices[0]->allocate(PlanLineId(1), 100, Mem::kDevice));
+  const Allocation memory = value_or_throw(devices[0]->allocate(PlanLineId(1), 100, Mem::kDevice));
   EXPECT_EQ(memory.view().part(40, 60).data, memory.data() + 40);
   EXPECT_EQ(memory.as<float>({5, 5}).size(), 25);
   EXPECT_DEATH(memory.view().part(41, 60), "check failed");
@@ -129,7 +129,8 @@ TEST(MemoryDeathTest, ADeviceDoesNotGoBeforeItsMemory) {
   EXPECT_DEATH(
       {
         auto devices = make_devices("host", {});
-        const Allocation memory = value(devices[0]->allocate(PlanLineId(1), 100, Mem::kDevice));
+        const Allocation memory =
+            value_or_throw(devices[0]->allocate(PlanLineId(1), 100, Mem::kDevice));
         devices.clear();
       },
       "check failed");

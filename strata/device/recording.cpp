@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "strata/base/check.h"
 #include "strata/device/device.h"
@@ -31,12 +32,13 @@ void RecordedNode::run(ThreadPool& pool) const {
 
 RecordedWork::~RecordedWork() { STRATA_CHECK(n_queued == 0); }
 
-const RecordedNode* RecordedWork::at(Bytes offset) const {
-  return offset < used_ ? reinterpret_cast<const RecordedNode*>(memory_.data() + offset) : nullptr;
+const RecordedNode* RecordedWork::at(size_t offset) const {
+  if (offset >= nodes_.size()) return nullptr;
+  return reinterpret_cast<const RecordedNode*>(nodes_.data() + offset);
 }
 
 const RecordedNode* RecordedWork::next(const RecordedNode* node) const {
-  const auto offset = static_cast<Bytes>(reinterpret_cast<const std::byte*>(node) - memory_.data());
+  const auto offset = static_cast<size_t>(reinterpret_cast<const std::byte*>(node) - nodes_.data());
   return at(offset + kHeader + round_up(node->body_bytes));
 }
 
@@ -61,9 +63,8 @@ Try<Graph> Recording::finish(Device& device, PlanLineId line) {
   // An empty graph still is one: it holds a byte of its line.
   Try<Allocation> memory = device.allocate(line, bytes_.empty() ? 1 : bytes_.size(), Mem::kDevice);
   if (const Fault* f = fault(memory)) return *f;
-  Allocation& to = std::get<Allocation>(memory);
-  if (!bytes_.empty()) std::memcpy(to.data(), bytes_.data(), bytes_.size());
-  return Graph(std::make_unique<RecordedWork>(device, std::move(to), bytes_.size()));
+  return Graph(std::make_unique<RecordedWork>(device, std::move(std::get<Allocation>(memory)),
+                                              std::exchange(bytes_, {})));
 }
 
 void copy_bytes(const MemView& to, const MemView& from, ThreadPool& pool) {

@@ -18,11 +18,12 @@ struct RecordedNode {
   void run(ThreadPool& pool) const;
 };
 
-// What such a device keeps as Graph::Work: nodes one after the other in memory of the plan.
+// What such a device keeps as Graph::Work: nodes one after the other. They lie where the host that
+// runs them can read them; the memory of the plan is what they would take on a card.
 class RecordedWork final : public Graph::Work {
  public:
-  RecordedWork(Device& device, Allocation memory, Bytes used)
-      : device_(device), memory_(std::move(memory)), used_(used) {}
+  RecordedWork(Device& device, Allocation memory, std::vector<std::byte> nodes)
+      : device_(device), memory_(std::move(memory)), nodes_(std::move(nodes)) {}
   ~RecordedWork() override;
 
   Device& device() const { return device_; }
@@ -34,11 +35,11 @@ class RecordedWork final : public Graph::Work {
   int n_queued = 0;
 
  private:
-  const RecordedNode* at(Bytes offset) const;
+  const RecordedNode* at(size_t offset) const;
 
   Device& device_;
   Allocation memory_;
-  Bytes used_;
+  std::vector<std::byte> nodes_;
 };
 
 // A capture going on. Grows on the heap: captures are made between steps.
@@ -47,7 +48,7 @@ class Recording {
   void clear() { bytes_.clear(); }
   void add_launch(const Cost& cost, Stream::Call call, const void* body, size_t body_bytes);
   void add_copy(const MemView& to, const MemView& from);
-  // Moves the nodes to memory of the line. Faults: as Device::allocate.
+  // Takes memory of the line for the nodes. Faults: as Device::allocate.
   Try<Graph> finish(Device& device, PlanLineId line);
 
  private:

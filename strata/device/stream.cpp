@@ -98,6 +98,10 @@ void Stream::release_after(Lease&& lease) {
   do_release_after(std::move(lease));
 }
 
+bool Stream::drain(const WaitFor& what, std::chrono::nanoseconds limit) {
+  return drain(what, Deadline::within(limit, device_.waits().clock()));
+}
+
 bool Stream::drain(const WaitFor& what, Deadline deadline) {
   if (end_ == nullptr) end_ = device_.make_event();
   record(*end_);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -21,7 +22,6 @@ class Device;
 // What a launch does, known before it runs: sim prices it, fault rules and the watchdog name it.
 struct Cost {
   const char* op = "";  // literal
-  int layer = -1;       // -1: of no layer
   Bytes read = 0, written = 0;
   uint64_t ops = 0;
 };
@@ -86,8 +86,10 @@ class Stream {
   // stream or waits for it.
   void release_after(Lease&& lease);
 
-  // Waits on the host for all work queued so far, as device::wait does. For loading, tests and
-  // shutdown: the first call allocates.
+  // Waits on the host for all work queued so far, as device::wait does: so long from now on, by the
+  // clock of the device's waits, or until a deadline. For loading, tests and shutdown: the first
+  // call allocates.
+  bool drain(const WaitFor& what, std::chrono::nanoseconds limit);
   bool drain(const WaitFor& what, Deadline deadline);
 
   Device& device() const { return device_; }

@@ -25,8 +25,8 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
       tokenizer_(tokenizer),
       hooks_(std::move(hooks)),
       clock_(clock),
-      sampler_(instance.options().max_out, instance.options().max_context, instance.device(),
-               instance.plan()),
+      sampler_(instance.options().max_out, instance.options().max_context,
+               instance.model().info().n_vocab, instance.stream(), instance.plan()),
       runner_(instance, sampler_),
       seeds_(std::random_device{}()) {
   if (tokenizer.n_vocab() > instance.model().info().n_vocab) {

@@ -18,14 +18,9 @@ double log_sum_exp(std::span<const float> logits) {
   return top + std::log(sum);
 }
 
-void require_finite(View<const float> rows, size_t first) {
-  for (int64_t r = 0; r < rows.extent(0); ++r) {
-    const float* row = rows.row(r);
-    if (!std::all_of(row, row + rows.extent(1), [](float x) { return std::isfinite(x); })) {
-      throw Error(ErrorCode::kInternal,
-                  format("a logit of token {} is not a number", first + static_cast<size_t>(r)));
-    }
-  }
+void require_finite(std::span<const float> logits, size_t token) {
+  if (std::ranges::all_of(logits, [](float x) { return std::isfinite(x); })) return;
+  throw Error(ErrorCode::kInternal, format("a logit of token {} is not a number", token));
 }
 
 }  // namespace
@@ -50,9 +45,13 @@ void Evaluator::step(model::SessionState& session, std::span<const int32_t> ids,
     (model.*head)(stream);
     instance_.wait("evaluation");
     const View<float> logits = model.logits();
-    const View<const float> part(logits.data(), {static_cast<int64_t>(n), logits.extent(1)});
-    require_finite(part, first + at);
-    on_rows(draft, first + at, part);
+    const int64_t n_vocab = logits.extent(1);
+    for (size_t i = 0; i < n; ++i) {
+      const std::vector<float> row =
+          model.copies().read(stream, logits.row(static_cast<int64_t>(i)), n_vocab);
+      require_finite(row, first + at + i);
+      on_rows(draft, first + at + i, View<const float>(row.data(), {1, n_vocab}));
+    }
   }
   session.commit(static_cast<int>(ids.size()));
 }

@@ -20,37 +20,36 @@ Sampler::Arrays Sampler::carve(std::byte* base, Bytes* bytes) const {
   return arrays;
 }
 
-Sampler::Sampler(int max_rows, int64_t max_context, device::Device& device, memory::Plan& plan)
+Bytes Sampler::table_bytes() const {
+  Bytes bytes = 0;
+  carve(nullptr, &bytes);
+  return bytes;
+}
+
+Sampler::Sampler(int max_rows, int64_t max_context, int n_vocab, const device::Stream& stream,
+                 memory::Plan& plan)
     : max_rows_(max_rows),
       max_counts_(max_rows * max_context),
       max_biases_(int64_t{max_rows} * wire::kMaxLogitBiases),
-      device_(device) {
-  Bytes bytes = 0;
-  carve(nullptr, &bytes);
-  const std::string formula = format("{} rows of {} tokens", max_rows, max_context);
-  host_line_ = plan.add({.owner = "engine",
-                         .name = "sampler tables (host)",
-                         .formula = formula,
-                         .where = device::kHostId,
-                         .bytes = bytes});
-  device_line_ =
-      plan.add({.owner = "engine",
-                .name = "sampler tables",
-                .formula = formula,
-                .where = device.kind() == device::Kind::kHost ? device::kHostId : device.id(),
-                .bytes = bytes});
+      device_(stream.device()),
+      table_(device_, plan, "sampler tables", format("{} rows of {} tokens", max_rows, max_context),
+             table_bytes()) {
+  scratch_bytes_ =
+      kernels::scratch_bytes(stream, kernels::ops_for(stream).sample_rows,
+                             arguments(View<float>(nullptr, {max_rows, n_vocab}), nullptr));
+  scratch_line_ = plan.add({.owner = "engine",
+                            .name = "sampler scratch",
+                            .formula = format("{} rows of {} logits", max_rows, n_vocab),
+                            .where = device_.id(),
+                            .bytes = scratch_bytes_});
 }
 
 void Sampler::allocate() {
-  const bool host = device_.kind() == device::Kind::kHost;
+  table_.allocate();
+  scratch_ = value_or_throw(device_.allocate(scratch_line_, scratch_bytes_, device_.work_memory()));
   Bytes bytes = 0;
-  carve(nullptr, &bytes);
-  host_memory_ = value(
-      device_.allocate(host_line_, bytes, host ? device::Mem::kPageable : device::Mem::kPinned));
-  device_memory_ = value(
-      device_.allocate(device_line_, bytes, host ? device::Mem::kPageable : device::Mem::kDevice));
-  host_ = carve(host_memory_.data(), &bytes);
-  on_device_ = carve(device_memory_.data(), &bytes);
+  host_ = carve(table_.on_host(), &bytes);
+  on_device_ = carve(table_.on_device(), &bytes);
 }
 
 void Sampler::begin() { n_rows_ = 0, n_counts_ = 0, n_biases_ = 0; }
@@ -81,27 +80,22 @@ void Sampler::add(const Request& request) {
   host_.params[n_rows_++] = params;
 }
 
+kernels::SampleRows Sampler::arguments(View<float> logits, const int32_t* n_rows) const {
+  return {.n_rows = n_rows,
+          .logits = logits,
+          .params = View<const kernels::SampleParams>(on_device_.params, {max_rows_}),
+          .counts = View<const kernels::TokenCount>(on_device_.counts, {max_counts_}),
+          .biases = View<const kernels::TokenBias>(on_device_.biases, {max_biases_}),
+          .chosen = View<int32_t>(on_device_.chosen, {max_rows_}),
+          .scratch = View<std::byte>(scratch_.data(), {static_cast<int64_t>(scratch_bytes_)})};
+}
+
 void Sampler::run(device::Stream& stream, View<float> logits, const int32_t* n_rows) {
-  const auto offset = [&](const void* at) {
-    return static_cast<Bytes>(static_cast<const std::byte*>(at) - host_memory_.data());
-  };
-  const Bytes head = offset(host_.biases + n_biases_);
-  const Bytes counts = static_cast<Bytes>(n_counts_) * sizeof(kernels::TokenCount);
-  value(stream.copy(device_memory_.view().part(0, head), host_memory_.view().part(0, head)));
-  if (counts > 0) {
-    value(stream.copy(device_memory_.view().part(offset(host_.counts), counts),
-                      host_memory_.view().part(offset(host_.counts), counts)));
-  }
-  kernels::ops_for(stream).sample_rows.run(
-      stream, {.n_rows = n_rows,
-               .logits = logits,
-               .params = View<const kernels::SampleParams>(on_device_.params, {max_rows_}),
-               .counts = View<const kernels::TokenCount>(on_device_.counts, {max_counts_}),
-               .biases = View<const kernels::TokenBias>(on_device_.biases, {max_biases_}),
-               .chosen = View<int32_t>(on_device_.chosen, {max_rows_})});
-  const Bytes chosen = static_cast<Bytes>(n_rows_) * sizeof(int32_t);
-  value(stream.copy(host_memory_.view().part(offset(host_.chosen), chosen),
-                    device_memory_.view().part(offset(host_.chosen), chosen)));
+  const auto* const end = reinterpret_cast<const std::byte*>(host_.biases + n_biases_);
+  table_.upload(stream, table_.on_host(), static_cast<Bytes>(end - table_.on_host()));
+  table_.upload(stream, host_.counts, static_cast<Bytes>(n_counts_) * sizeof(kernels::TokenCount));
+  kernels::run(stream, kernels::ops_for(stream).sample_rows, arguments(logits, n_rows));
+  table_.download(stream, host_.chosen, static_cast<Bytes>(n_rows_) * sizeof(int32_t));
 }
 
 std::span<const int32_t> Sampler::chosen() const {

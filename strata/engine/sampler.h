@@ -3,10 +3,11 @@
 #include <span>
 #include <vector>
 
-#include "strata/device/device.h"
+#include "strata/device/stream.h"
 #include "strata/engine/request.h"
 #include "strata/kernels/ops/sample.h"
 #include "strata/memory/plan.h"
+#include "strata/model/staged_table.h"
 
 namespace strata::engine {
 
@@ -14,7 +15,10 @@ namespace strata::engine {
 // the chosen ids copied back.
 class Sampler {
  public:
-  Sampler(int max_rows, int64_t max_context, device::Device& device, memory::Plan& plan);
+  // For steps on this stream, whose device outlives this.
+  // Errors: kUnsupported if the device cannot sample.
+  Sampler(int max_rows, int64_t max_context, int n_vocab, const device::Stream& stream,
+          memory::Plan& plan);
   void allocate();
 
   void begin();
@@ -33,12 +37,16 @@ class Sampler {
     kernels::TokenCount* counts;
   };
   Arrays carve(std::byte* base, Bytes* bytes) const;
+  Bytes table_bytes() const;
+  kernels::SampleRows arguments(View<float> logits, const int32_t* n_rows) const;
 
   int max_rows_;
   int64_t max_counts_, max_biases_;
   device::Device& device_;
-  PlanLineId host_line_, device_line_;
-  device::Allocation host_memory_, device_memory_;
+  model::StagedTable table_;
+  PlanLineId scratch_line_;
+  Bytes scratch_bytes_ = 0;
+  device::Allocation scratch_;
   Arrays host_{}, on_device_{};
   int n_rows_ = 0;
   int32_t n_counts_ = 0, n_biases_ = 0;

@@ -14,8 +14,6 @@
 namespace strata::engine {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 class ExpertCount final : public model::LayerObserver {
  public:
   void residual(int, View<const float>) override {}
@@ -46,8 +44,9 @@ class Observing {
 
 class Window {
  public:
-  Window(model::Instance& instance, int64_t context, int rows, uint64_t seed)
+  Window(model::Instance& instance, int64_t context, int rows, uint64_t seed, const Clock& clock)
       : instance_(instance),
+        clock_(clock),
         seed_(seed),
         session_(instance.model().states(), instance.stream(), context + rows) {
     model::seed_context(instance.model().states(), session_, instance.stream(),
@@ -68,7 +67,7 @@ class Window {
     std::vector<int32_t> outputs(ids.size());
     std::iota(outputs.begin(), outputs.end(), 0);
     const Observing observing(model, observer);
-    const Clock::time_point begun = Clock::now();
+    const Clock::TimePoint begun = clock_.now();
     model.begin_step();
     model.add(session_, ids);
     model.inputs().set_outputs(outputs);
@@ -76,13 +75,14 @@ class Window {
     model.forward(stream);
     model.head(stream);
     instance_.wait("window");
-    const std::chrono::duration<double, std::milli> time = Clock::now() - begun;
+    const std::chrono::duration<double, std::milli> time = clock_.now() - begun;
     session_.commit(0);
     return time.count();
   }
 
  private:
   model::Instance& instance_;
+  const Clock& clock_;
   uint64_t seed_, n_drawn_ = 0;
   model::SessionState session_;
 };
@@ -90,7 +90,7 @@ class Window {
 }  // namespace
 
 WindowTimes time_window(model::Instance& instance, int64_t context, int rows, int rounds,
-                        uint64_t seed) {
+                        uint64_t seed, const Clock& clock) {
   const model::ModelOptions& options = instance.options();
   STRATA_CHECK(rows > 0 && rounds > 0 && rows <= options.max_out && rows <= options.chunk);
   if (context < 1 || context > options.max_context - rows) {
@@ -98,7 +98,7 @@ WindowTimes time_window(model::Instance& instance, int64_t context, int rows, in
                 format("a window of {} rows behind {} tokens; the context holds {}", rows, context,
                        options.max_context));
   }
-  Window window(instance, context, rows, seed);
+  Window window(instance, context, rows, seed, clock);
   WindowTimes times;
   ExpertCount one_count, window_count;
   for (int i = 0; i < rounds; ++i) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "strata/base/clock.h"
 #include "strata/model/instance.h"
 
 namespace strata::engine {
@@ -20,6 +21,6 @@ struct WindowTimes {
 // The instance is loaded and no request runs; its options give logits for `rows` rows.
 // Errors: as those of a step; kInvalidArgument if context and rows do not fit.
 WindowTimes time_window(model::Instance& instance, int64_t context, int rows, int rounds,
-                        uint64_t seed);
+                        uint64_t seed, const Clock& clock = steady_clock());
 
 }  // namespace strata::engine

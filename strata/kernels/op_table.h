@@ -7,11 +7,13 @@
 #include "strata/kernels/ops/matmul.h"
 #include "strata/kernels/ops/moe.h"
 #include "strata/kernels/ops/ple.h"
+#include "strata/kernels/ops/run.h"
 #include "strata/kernels/ops/sample.h"
 
 namespace strata::kernels {
 
-// What one backend can do. A null entry means "not here".
+// What one backend can do. A null entry means "not here". Ops are called through kernels::run, and
+// kernels::supports says what is there.
 struct OpTable {
   Op<Conv> conv;
   Op<CopyRows> copy_rows;

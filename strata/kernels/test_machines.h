@@ -51,7 +51,7 @@ class Machine {
       args.scratch = poison(op.scratch_bytes(*stream_, args));
     }
     const AtLevel at(level_);
-    op.run(*stream_, args);
+    kernels::run(*stream_, op, args);
     if constexpr (requires { args.scratch; }) expect_guard(args.scratch);
   }
 

@@ -17,7 +17,7 @@ namespace strata::model {
 namespace {
 
 gguf::Model open_file(const InstanceOptions& options) {
-  const bool mapped = options.weights != "copied";
+  const bool mapped = options.weights != WeightForm::kCopied;
   return gguf::Model::open(options.path,
                            {.access = mapped ? io::Access::kMapped : io::Access::kPlain});
 }
@@ -68,7 +68,7 @@ Instance::Instance(const InstanceOptions& options)
 // Queued work names memory of the model, which goes before the stream.
 Instance::~Instance() {
   try {
-    stream_->drain({"instance", "the end"}, device::Deadline::within(std::chrono::minutes(1)));
+    stream_->drain({"instance", "the end"}, std::chrono::minutes(1));
   } catch (const std::exception& e) {
     log_warning(format("while {} was closed: {}", stream_->device().name(), e.what()));
   }
@@ -80,7 +80,7 @@ void Instance::decide(std::string name, std::string value, std::string why) {
 
 void Instance::resolve_context(const InstanceOptions& options, const ModelFacts& facts) {
   int64_t scaled = facts.scaled_context;
-  if (options.rope_scaling == "yarn") {
+  if (options.rope_scaling == RopeScaling::kYarn) {
     if (!(options.rope_scale > 1)) {
       throw Error(
           ErrorCode::kInvalidArgument,
@@ -90,12 +90,9 @@ void Instance::resolve_context(const InstanceOptions& options, const ModelFacts&
     resolved_.yarn_context =
         options.yarn_context > 0 ? options.yarn_context : facts.trained_context;
     scaled = static_cast<int64_t>(static_cast<double>(resolved_.yarn_context) * options.rope_scale);
-  } else if (options.rope_scaling == "none") {
+  } else if (options.rope_scaling == RopeScaling::kNone) {
     resolved_.yarn_factor = 1;
     scaled = facts.trained_context;
-  } else if (!options.rope_scaling.empty()) {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("--rope-scaling {}: only yarn and none are known", options.rope_scaling));
   }
   if (options.max_context > 0) {
     resolved_.max_context = options.max_context;
@@ -124,7 +121,8 @@ void Instance::resolve(const InstanceOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, format("{} is {}, below 0", name, value));
   }
   STRATA_CHECK(options.max_out >= 0);  // no option of a person's
-  const ModelFacts facts = read_facts(file_);
+  blueprint_ = read_blueprint(file_);
+  const ModelFacts& facts = blueprint_->facts();
   resolved_ = {.slots = std::max(options.slots, 1),
                .draft = options.draft,
                .draft_norm_per_stream = options.draft_norm_per_stream};
@@ -138,34 +136,27 @@ void Instance::resolve(const InstanceOptions& options) {
   resolved_.chunk = std::max(resolved_.chunk, resolved_.slots);
   resolved_.max_out = options.max_out > 0 ? options.max_out : resolved_.slots;
   resolved_.max_out = std::max(resolved_.max_out, resolved_.slots);
-  if (options.kv == "f32" || options.kv == "f16") {
-    resolved_.cache = options.kv == "f32" ? kernels::CacheType::kF32 : kernels::CacheType::kF16;
-  } else if (options.kv.empty() || options.kv == "auto") {
-    resolved_.cache = facts.f32_attention ? kernels::CacheType::kF32 : kernels::CacheType::kF16;
-    decide("kv", facts.f32_attention ? "f32" : "f16",
-           facts.f32_attention ? "the attention weights are f32" : "half the memory of f32");
-  } else {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("--kv {}: auto, f16 and f32 are known", options.kv));
+  if (options.kv) {
+    resolved_.cache = *options.kv;
+    return;
   }
+  resolved_.cache = facts.f32_attention ? kernels::CacheType::kF32 : kernels::CacheType::kF16;
+  decide("kv", facts.f32_attention ? "f32" : "f16",
+         facts.f32_attention ? "the attention weights are f32" : "half the memory of f32");
 }
 
 os::MemoryBudget Instance::memory() const { return memory_ ? *memory_ : os::memory_budget(); }
 
 void Instance::open_weights(const InstanceOptions& options) {
-  const std::string wanted = options.weights.empty() ? "auto" : options.weights;
-  if (wanted != "auto" && wanted != "mapped" && wanted != "tiles" && wanted != "copied") {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("--weights {}: auto, mapped, tiles and copied are known", wanted));
-  }
+  const std::optional<WeightForm> wanted = options.weights;
   device::Device& device = *devices_.back();
-  const bool host = device.kind() == device::Kind::kHost;
+  const bool host = device.reads_host_memory();
   const std::string where = host ? "" : format(" on {}", device.name());
   const auto open_as = [&](kernels::Packing packing) {
     resolved_.packing = packing;
     model_.reset();
     plan_ = {};
-    model_ = open_model(file_, resolved_, device, plan_);
+    model_ = blueprint_->open(resolved_, device, plan_);
     return model_->info().weights;
   };
   const auto keep_rows = [&](const std::string& why) {
@@ -173,14 +164,14 @@ void Instance::open_weights(const InstanceOptions& options) {
     decide("weights", host ? "mapped" : "rows",
            format("{}{}{}", memory::bytes_text(bytes.in_place + bytes.copied()), where, why));
   };
-  if (wanted == "mapped") return keep_rows("");
+  if (wanted == WeightForm::kMapped) return keep_rows("");
 
   const WeightBytes bytes = open_as(kernels::Packing::kTiles);
-  if (wanted == "auto" && bytes.tiles <= bytes.rows) {
+  if (!wanted && bytes.tiles <= bytes.rows) {
     return keep_rows(format("; only {} of {} have a type and a shape for tiles",
                             memory::bytes_text(bytes.tiles), memory::bytes_text(bytes.copied())));
   }
-  if (wanted == "tiles" && bytes.tiles == 0) {
+  if (wanted == WeightForm::kTiles && bytes.tiles == 0) {
     warnings_.push_back("--weights tiles: no matrix of this file has a type and a shape for tiles");
   }
   // A card has its own memory, which holds either form; check_plan looks at it.
@@ -188,10 +179,10 @@ void Instance::open_weights(const InstanceOptions& options) {
     const os::MemoryBudget memory = this->memory();
     const Bytes reserve = memory_reserve(memory.total), need = plan_.peak(device::kHostId);
     const Bytes left = memory.available - std::min(memory.available, reserve);
-    if (wanted == "auto" && memory.available == 0) {
+    if (!wanted && memory.available == 0) {
       return keep_rows("; how much memory is free is not known");
     }
-    if (wanted == "auto" && need > left) {
+    if (!wanted && need > left) {
       return keep_rows(format("; re-laid the plan would need {}, {} are free with {} kept",
                               memory::bytes_text(need), memory::bytes_text(memory.available),
                               memory::bytes_text(reserve)));
@@ -214,7 +205,7 @@ void Instance::check_plan() const {
   const os::MemoryBudget host = memory();
   if (host.available > 0) plan_.require(device::kHostId, host.available, kSmaller);
   const device::Device& device = *devices_.back();
-  if (device.kind() != device::Kind::kHost) {
+  if (device.id() != device::kHostId) {
     plan_.require(device.id(), device.capacity().free, kSmaller);
   }
 }
@@ -234,7 +225,7 @@ void Instance::with_ledger(const std::function<void()>& allocate) const {
 }
 
 void Instance::wait(const char* what, std::chrono::milliseconds limit) {
-  if (stream_->drain({"engine", what}, device::Deadline::within(limit))) return;
+  if (stream_->drain({"engine", what}, limit)) return;
   throw Error(ErrorCode::kDevice,
               format("{} did not end within {} s", what,
                      std::chrono::duration_cast<std::chrono::seconds>(limit).count()));

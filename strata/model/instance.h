@@ -1,7 +1,10 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,12 +17,19 @@
 
 namespace strata::model {
 
-// What a person asks for; 0 or empty is "auto".
+// Where the matrices of a model come to lie.
+enum class WeightForm : uint8_t {
+  kMapped,  // in place in the file
+  kTiles,   // re-laid in memory of ours; what is looked up by row stays in the mapped file
+  kCopied,  // the same with nothing mapped
+};
+
+enum class RopeScaling : uint8_t { kNone, kYarn };
+
+// What a person asks for; of a number 0, of the others nothing leaves the choice to us.
 struct InstanceOptions {
   std::string path;
-  // "", "auto"; "mapped": in place in the file; "tiles": matrices re-laid in memory of ours, what
-  // is looked up by row in the mapped file; "copied": the same with nothing mapped
-  std::string weights;
+  std::optional<WeightForm> weights;
   std::string device = "host";  // as device::make_devices takes it
   device::Backend backend = device::Backend::kCpu;
   int threads = 0;
@@ -29,10 +39,10 @@ struct InstanceOptions {
   int slots = 1;
   int chunk = 0;
   int max_out = 0;  // 0: one a slot
-  std::string kv;   // "", "auto", "f16", "f32"
+  std::optional<kernels::CacheType> kv;
   bool draft = false;
   std::optional<bool> draft_norm_per_stream;
-  std::string rope_scaling;  // "", "none", "yarn"
+  std::optional<RopeScaling> rope_scaling;  // nothing: as the file says
   double rope_scale = 0;
   int64_t yarn_context = 0;
   std::optional<os::MemoryBudget> memory;  // instead of what the system says, for tests
@@ -47,15 +57,17 @@ struct Decision {
 // Opening resolves the options and makes the plan; load reads the weights.
 class Instance {
  public:
-  // Errors: those of gguf::Model::open and open_model; kInvalidArgument for options that are
-  // nonsense; kUnsupported for more than one device beside the host; kResourceExhausted with the
-  // table if copies of the weights that were asked for do not
-  // fit into this machine.
+  // Errors: those of gguf::Model::open, read_blueprint and Blueprint::open; kInvalidArgument for
+  // options that are nonsense; kUnsupported for more than one device beside the host;
+  // kResourceExhausted with the table if weights that are to be copied do not fit into this
+  // machine. Whether the whole plan fits is known once its last line is there: load looks.
   explicit Instance(const InstanceOptions& options);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
 
+  // Errors: kResourceExhausted with the plan, if it is more than device or machine have, or with
+  // the ledger, if memory was refused all the same; those of Model::load.
   void load(const std::function<void(Bytes, Bytes)>& progress);
   // Calls what allocates; a kResourceExhausted then says what was planned and what was refused.
   void with_ledger(const std::function<void()>& allocate) const;
@@ -78,17 +90,16 @@ class Instance {
   // Waits for the stream. Errors: kDevice if it takes longer than `limit`.
   void wait(const char* what, std::chrono::milliseconds limit = std::chrono::minutes(10));
 
-  // The engine adds lines of its own (sampler tables) before load.
-  void check_plan() const;
-
  private:
   void resolve(const InstanceOptions& options);
   void open_weights(const InstanceOptions& options);
   os::MemoryBudget memory() const;
+  void check_plan() const;
   void resolve_context(const InstanceOptions& options, const ModelFacts& facts);
   void decide(std::string name, std::string value, std::string why);
 
   gguf::Model file_;
+  std::unique_ptr<Blueprint> blueprint_;
   std::optional<os::MemoryBudget> memory_;
   memory::Plan plan_;
   std::unique_ptr<memory::Ledger> ledger_;

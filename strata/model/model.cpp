@@ -32,11 +32,15 @@ void Model::add(SessionState& session, std::span<const int32_t> ids) {
                rope());
 }
 
-std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
-                                  device::Device& device, memory::Plan& plan) {
-  return find_architecture(file).open(file, options, device, plan);
+std::unique_ptr<Blueprint> read_blueprint(const gguf::Model& file) {
+  return find_architecture(file).read(file);
 }
 
-ModelFacts read_facts(const gguf::Model& file) { return find_architecture(file).facts(file); }
+ModelFacts read_facts(const gguf::Model& file) { return read_blueprint(file)->facts(); }
+
+std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
+                                  device::Device& device, memory::Plan& plan) {
+  return read_blueprint(file)->open(options, device, plan);
+}
 
 }  // namespace strata::model

@@ -13,27 +13,13 @@
 #include "strata/gguf/model.h"
 #include "strata/memory/ledger.h"
 #include "strata/memory/plan.h"
+#include "strata/model/host_copy.h"
+#include "strata/model/options.h"
 #include "strata/model/state.h"
 #include "strata/model/step_inputs.h"
 #include "strata/model/weights.h"
 
 namespace strata::model {
-
-// How a model is to run; resolved values, no "auto".
-struct ModelOptions {
-  int64_t max_context = 0;  // tokens a slot can hold, prompt and answer together
-  int slots = 1;
-  int chunk = 512;  // rows of a step
-  int max_out = 1;  // rows of a step whose logits are wanted
-  int window = 16;  // rows of which a part can be committed
-  kernels::CacheType cache = kernels::CacheType::kF16;
-  // Of the matrices for products; without a tile form they stay as the file has them.
-  kernels::Packing packing = kernels::Packing::kGguf;
-  bool draft = false;                         // load the draft layer, if the file has one
-  std::optional<bool> draft_norm_per_stream;  // overrides the file
-  double yarn_factor = 0;                     // above 0: overrides the file; 1 = off
-  int64_t yarn_context = 0;
-};
 
 struct ModelInfo {
   std::string architecture, name;
@@ -49,14 +35,15 @@ struct ModelInfo {
   Bytes bytes_per_token = 0;  // of weights that a token reads, without embedding rows and state
 };
 
-// What a forward computes on the way, for tests and `eval`. Called with the stream drained; views
-// live until the call returns.
+// What a forward computes on the way, for tests and `eval`. Each call waits for the stream; views
+// are of host memory and live until the call returns.
 class LayerObserver {
  public:
   virtual ~LayerObserver() = default;
   virtual void residual(int layer, View<const float> rows) = 0;  // [rows, streams, width]
   virtual void experts(int layer, View<const int32_t> id, View<const float> weight) = 0;
-  // blocks [rows, budget], n_blocks [rows] as kernels::QsaSelect leaves them; ratio 0: dense.
+  // blocks [rows, budget], n_blocks [rows] as kernels::QsaSelect leaves them; ratio 0: dense, and
+  // all n_blocks are -1.
   virtual void selection(int layer, int ratio, View<const int32_t> blocks,
                          View<const int32_t> n_blocks) = 0;
 };
@@ -79,6 +66,8 @@ class Model {
   StatePools& states() { return *states_; }
   StatePools* draft_states() { return draft_states_.get(); }
   StepInputs& inputs() { return *inputs_; }
+  // The way to read what lies in the device's memory: logits, residual, state.
+  HostCopy& copies() { return *copies_; }
 
   // Adds the session's next tokens to the step that is being laid out, as pending.
   void add(SessionState& session, std::span<const int32_t> ids);
@@ -97,6 +86,7 @@ class Model {
   // sequences where that is neither none nor all. Before SessionState::commit.
   virtual void commit(device::Stream& stream) = 0;
 
+  // In the device's memory.
   virtual View<float> residual() = 0;  // [max_rows, streams, width]
   virtual View<float> logits() = 0;
 
@@ -110,6 +100,7 @@ class Model {
   virtual const Rope& rope() const = 0;
   virtual int index_ratio() const = 0;
 
+  std::unique_ptr<HostCopy> copies_;  // outlives the states
   std::unique_ptr<StatePools> states_, draft_states_;
   std::unique_ptr<StepInputs> inputs_;
   LayerObserver* observer_ = nullptr;
@@ -119,15 +110,8 @@ class Model {
   std::vector<int64_t> ple_rows_;
 };
 
-// Reads the configuration and lays out everything; adds its lines to the plan. file, device and
-// plan outlive the model.
-// Errors: kUnsupported (architecture, keys), kCorruptFile (tensors and keys that do not fit),
-// kInvalidArgument (options: context above what the model can, nonsense scaling).
-std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
-                                  device::Device& device, memory::Plan& plan);
-
-// What the options come to for this file, so that callers can choose defaults before opening:
-// trained context with scaling, and whether its attention weights are f32.
+// What the options come to for a file, so that callers can choose defaults before opening: trained
+// context with scaling, and whether its attention weights are f32.
 struct ModelFacts {
   std::string architecture;
   int64_t trained_context = 0;
@@ -136,6 +120,33 @@ struct ModelFacts {
   bool has_draft = false;
   bool draft_norm_per_stream = false;
 };
+
+// The configuration of a file's model, read and checked once.
+class Blueprint {
+ public:
+  virtual ~Blueprint() = default;
+  Blueprint(const Blueprint&) = delete;
+  Blueprint& operator=(const Blueprint&) = delete;
+
+  virtual const ModelFacts& facts() const = 0;
+  // Lays out everything; adds its lines to the plan. The model does not need the blueprint any
+  // more; file, device and plan outlive it. Errors: kCorruptFile (tensors that do not fit),
+  // kInvalidArgument (options: context above what the model can, nonsense scaling), kUnsupported
+  // (the device lacks an op).
+  virtual std::unique_ptr<Model> open(const ModelOptions& options, device::Device& device,
+                                      memory::Plan& plan) const = 0;
+
+ protected:
+  Blueprint() = default;
+};
+
+// The file outlives the blueprint. Errors: kUnsupported (architecture, keys), kCorruptFile (keys
+// that do not fit each other).
+std::unique_ptr<Blueprint> read_blueprint(const gguf::Model& file);
+
 ModelFacts read_facts(const gguf::Model& file);
+// Both in one, for one model of a file.
+std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
+                                  device::Device& device, memory::Plan& plan);
 
 }  // namespace strata::model

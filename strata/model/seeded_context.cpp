@@ -2,9 +2,9 @@
 
 #include <array>
 #include <cstring>
+#include <vector>
 
 #include "strata/base/check.h"
-#include "strata/base/error.h"
 #include "strata/base/random_bits.h"
 #include "strata/quant/half.h"
 
@@ -55,15 +55,56 @@ constexpr float kValue = 1;
 // Keys are unit vectors, so an entry of the delta state is about a value over sqrt(dk).
 constexpr float kDelta = 0.1F;
 
-void fill_cells(const kernels::KvPool& kv, int32_t page, Values& values) {
-  const int64_t size = kernels::bytes_of(kv.type);
-  const int64_t keys = int64_t{kv.kv_heads} * kv.page_tokens * kv.dk;
-  const int64_t payload = int64_t{kv.kv_heads} * kv.page_tokens * kv.dv;
-  values.fill(kv.k + page * keys * size, keys, kv.type, kNormed);
-  values.fill(kv.v + page * payload * size, payload, kv.type, kValue);
-  if (kv.pooled == nullptr) return;
-  const int64_t pooled = int64_t{kv.blocks_per_page()} * kv.index_dim;
-  values.fill(kv.pooled + page * pooled * size, pooled, kv.type, kNormed);
+// Writes made-up state of one session through staging memory.
+class Writer {
+ public:
+  Writer(HostCopy& copies, device::Stream& stream, uint64_t seed)
+      : copies_(copies), stream_(stream), values_(seed) {}
+
+  void floats(float* to, int64_t n, float size) {
+    bytes_.resize(static_cast<size_t>(n) * sizeof(float));
+    values_.fill(reinterpret_cast<float*>(bytes_.data()), n, size);
+    copies_.write(stream_, to, bytes_);
+  }
+  void page(const kernels::KvPool& kv, int32_t index) {
+    elements(kv.k, kv.page_size(kv.dk), index, kv.type, kNormed);
+    elements(kv.v, kv.page_size(kv.dv), index, kv.type, kValue);
+    if (kv.pooled == nullptr) return;
+    elements(kv.pooled, kv.pooled_page_size(), index, kv.type, kNormed);
+  }
+
+ private:
+  void elements(std::byte* pool, int64_t n, int32_t page, kernels::CacheType type, float size) {
+    bytes_.resize(static_cast<size_t>(n * kernels::bytes_of(type)));
+    values_.fill(bytes_.data(), n, type, size);
+    copies_.write(stream_, pool + page * n * kernels::bytes_of(type), bytes_);
+  }
+
+  HostCopy& copies_;
+  device::Stream& stream_;
+  Values values_;
+  std::vector<std::byte> bytes_;
+};
+
+void write_state(StatePools& pools, const SessionState& session, int side, size_t n_pages,
+                 Writer& writer) {
+  const int slot = session.slot();
+  const auto write_tail = [&](const kernels::Tail& tail) {
+    if (tail.state) writer.floats(tail.side(slot, side), tail.depth() * tail.width(), kNormed);
+  };
+  for (int l = 0; l < pools.n_layers(); ++l) {
+    const LayerState& layer = pools.layer(l);
+    if (layer.kv.k != nullptr) {
+      for (const int32_t page : session.pages().first(n_pages)) writer.page(layer.kv, page);
+    }
+    if (layer.delta.s) {
+      writer.floats(layer.delta.side(slot, side), layer.delta.s.extent(2) * layer.delta.s.extent(3),
+                    kDelta);
+    }
+    write_tail(layer.raw_keys);
+    write_tail(layer.conv);
+    write_tail(layer.ple);
+  }
 }
 
 }  // namespace
@@ -73,33 +114,17 @@ void seed_context(StatePools& pools, SessionState& session, device::Stream& stre
   STRATA_CHECK(session.n_committed() == 0 && session.n_pending() == 0);
   if (ids.empty()) return;
   session.begin(ids);
-  // The state is written as the host sees it; nothing queued may come after.
-  if (!stream.drain({"session", "made-up state"},
-                    device::Deadline::within(std::chrono::minutes(1)))) {
+  const auto page_tokens = static_cast<size_t>(pools.spec().page_tokens);
+  Writer writer(pools.copies(), stream, seed);
+  try {
+    // As a forward would: behind what is committed, which is the other side.
+    write_state(pools, session, 1 - session.side(), (ids.size() + page_tokens - 1) / page_tokens,
+                writer);
+  } catch (...) {
     session.commit(0);
-    throw Error(ErrorCode::kDevice, "the state of a session was not free within a minute");
+    throw;
   }
   session.commit(session.n_pending());
-  const int slot = session.slot(), side = session.side();
-  const int64_t page_tokens = pools.spec().page_tokens;
-  const auto n_pages = static_cast<size_t>((session.n_committed() + page_tokens - 1) / page_tokens);
-  Values values(seed);
-  const auto fill_tail = [&](const kernels::Tail& tail) {
-    if (tail.state) values.fill(tail.side(slot, side), tail.depth() * tail.width(), kNormed);
-  };
-  for (int l = 0; l < pools.n_layers(); ++l) {
-    const LayerState& layer = pools.layer(l);
-    if (layer.kv.k != nullptr) {
-      for (const int32_t page : session.pages().first(n_pages)) fill_cells(layer.kv, page, values);
-    }
-    if (layer.delta.s) {
-      values.fill(layer.delta.side(slot, side), layer.delta.s.extent(2) * layer.delta.s.extent(3),
-                  kDelta);
-    }
-    fill_tail(layer.raw_keys);
-    fill_tail(layer.conv);
-    fill_tail(layer.ple);
-  }
 }
 
 }  // namespace strata::model

@@ -12,7 +12,7 @@ namespace strata::model {
 // get random values of the size that real ones have, the same for the same seed. For measuring at a
 // long context without computing it; what is answered from there on means nothing.
 // The session is new (nothing committed) and of these pools. Waits for the stream.
-// Errors: kInvalidArgument if the tokens do not fit into the session; kDevice.
+// Errors: kInvalidArgument if the tokens do not fit into the session; those of HostCopy.
 void seed_context(StatePools& pools, SessionState& session, device::Stream& stream,
                   std::span<const int32_t> ids, uint64_t seed);
 

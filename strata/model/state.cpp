@@ -1,7 +1,6 @@
 #include "strata/model/state.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "strata/base/carver.h"
 #include "strata/base/error.h"
@@ -17,25 +16,65 @@ kernels::Tail carve_tail(Carver& c, const StateSpec& spec, int depth, int width)
           .log = c.view<float>({spec.slots, spec.window, width})};
 }
 
-void drain(device::Stream& stream) {
-  if (!stream.drain({"session", "copy of state"},
-                    device::Deadline::within(std::chrono::minutes(1)))) {
-    throw Error(ErrorCode::kDevice, "the state of a session could not be read within a minute");
-  }
-}
+// 64-bit FNV-1a, of bytes of the device among others.
+class Hash {
+ public:
+  Hash(HostCopy& copies, device::Stream& stream) : copies_(copies), stream_(stream) {}
 
-// 64-bit FNV-1a.
-void add_to_hash(uint64_t& hash, const std::byte* bytes, size_t n) {
-  for (size_t i = 0; i < n; ++i) {
-    hash = (hash ^ static_cast<uint64_t>(bytes[i])) * 0x100000001B3ull;
+  void add(std::span<const std::byte> bytes) {
+    for (const std::byte each : bytes) {
+      value_ = (value_ ^ static_cast<uint64_t>(each)) * 0x100000001B3ull;
+    }
   }
-}
+  void add_floats(const float* from, int64_t n) {
+    const std::vector<float> floats = copies_.read(stream_, from, n);
+    add(std::as_bytes(std::span(floats)));
+  }
+  // Keys and values of the first n tokens of these pages, and the pooled keys of their blocks.
+  void add_cells(const kernels::KvPool& kv, std::span<const int32_t> pages, int64_t n) {
+    const int64_t size = kernels::bytes_of(kv.type);
+    for (int64_t first = 0; first < n; first += kv.page_tokens) {
+      const int64_t page = pages[static_cast<size_t>(first / kv.page_tokens)];
+      read_page(kv.k, page, kv.page_size(kv.dk) * size, k_);
+      read_page(kv.v, page, kv.page_size(kv.dv) * size, v_);
+      for (int64_t i = first; i < std::min<int64_t>(n, first + kv.page_tokens); ++i) {
+        for (int h = 0; h < kv.kv_heads; ++h) {
+          add_cell(k_, kv.cell_of_page(0, i, h, kv.dk), kv.dk, size);
+          add_cell(v_, kv.cell_of_page(0, i, h, kv.dv), kv.dv, size);
+        }
+      }
+    }
+    if (kv.pooled == nullptr) return;
+    for (int64_t b = 0; b < n / kv.ratio; ++b) {
+      if (b % kv.blocks_per_page() == 0) {
+        const int64_t page = pages[static_cast<size_t>(b / kv.blocks_per_page())];
+        read_page(kv.pooled, page, kv.pooled_page_size() * size, k_);
+      }
+      add_cell(k_, kv.pooled_cell_of_page(0, b), kv.index_dim, size);
+    }
+  }
+  uint64_t value() const { return value_; }
+
+ private:
+  void read_page(const std::byte* pool, int64_t page, int64_t bytes, std::vector<std::byte>& to) {
+    to.resize(static_cast<size_t>(bytes));
+    copies_.read(stream_, pool + page * bytes, std::span(to));
+  }
+  void add_cell(const std::vector<std::byte>& page, int64_t cell, int dim, int64_t size) {
+    add(std::span(page).subspan(static_cast<size_t>(cell * size), static_cast<size_t>(dim * size)));
+  }
+
+  HostCopy& copies_;
+  device::Stream& stream_;
+  uint64_t value_ = 0xCBF29CE484222325ull;
+  std::vector<std::byte> k_, v_;
+};
 
 }  // namespace
 
-StatePools::StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan)
-    : spec_(spec), device_(device), layers_(spec.layers.size()) {
-  const DeviceId where = device.kind() == device::Kind::kHost ? device::kHostId : device.id();
+StatePools::StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan,
+                       HostCopy& copies)
+    : spec_(spec), device_(device), copies_(copies), layers_(spec.layers.size()) {
   Bytes cells = 0, recurrent = 0;
   carve_cells(nullptr, &cells);
   carve_recurrent(nullptr, &recurrent);
@@ -43,13 +82,13 @@ StatePools::StatePools(const StateSpec& spec, device::Device& device, memory::Pl
                          .name = spec.name + " cells",
                          .formula = format("{} slots x {} tokens, {}", spec.slots, spec.max_context,
                                            spec.cache == kernels::CacheType::kF32 ? "f32" : "f16"),
-                         .where = where,
+                         .where = device.id(),
                          .bytes = cells});
   recurrent_line_ =
       plan.add({.owner = "state",
                 .name = spec.name + " recurrent",
                 .formula = format("{} slots x 2 copies, window of {}", spec.slots, spec.window),
-                .where = where,
+                .where = device.id(),
                 .bytes = recurrent});
 }
 
@@ -96,14 +135,13 @@ void StatePools::carve_recurrent(std::byte* base, Bytes* bytes) {
 }
 
 void StatePools::allocate() {
-  const device::Mem mem =
-      device_.kind() == device::Kind::kHost ? device::Mem::kPageable : device::Mem::kDevice;
+  const device::Mem mem = device_.work_memory();
   Bytes bytes = 0;
   carve_cells(nullptr, &bytes);
-  cells_ = value(device_.allocate(cell_line_, bytes, mem));
+  cells_ = value_or_throw(device_.allocate(cell_line_, bytes, mem));
   carve_cells(cells_.data(), &bytes);
   carve_recurrent(nullptr, &bytes);
-  recurrent_ = value(device_.allocate(recurrent_line_, bytes, mem));
+  recurrent_ = value_or_throw(device_.allocate(recurrent_line_, bytes, mem));
   carve_recurrent(recurrent_.data(), &bytes);
   // Handed out from the back: low numbers first.
   for (int slot = spec_.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
@@ -152,7 +190,7 @@ std::vector<View<float>> StatePools::recurrent(int slot, int side) const {
 void StatePools::reset(device::Stream& stream, int slot) {
   for (int side = 0; side < 2; ++side) {
     for (const View<float>& view : recurrent(slot, side)) {
-      kernels::ops_for(stream).zero.run(stream, {.out = view});
+      kernels::run(stream, kernels::ops_for(stream).zero, {.out = view});
     }
   }
 }
@@ -215,9 +253,8 @@ Checkpoint SessionState::checkpoint(device::Stream& stream) const {
   STRATA_CHECK(n_pending() == 0);
   Checkpoint checkpoint{.ids = ids_};
   if (ids_.empty()) return checkpoint;
-  drain(stream);
   for (const View<float>& view : pools_.recurrent(slot(), side_)) {
-    checkpoint.recurrent.emplace_back(view.data(), view.data() + view.size());
+    checkpoint.recurrent.push_back(pools_.copies().read(stream, view.data(), view.size()));
   }
   return checkpoint;
 }
@@ -230,8 +267,9 @@ void SessionState::restore(device::Stream& stream, const Checkpoint& checkpoint)
         ErrorCode::kInvalidArgument,
         format("a checkpoint of {} tokens does not fit into a session of {}", n, max_tokens_));
   }
+  // The other side, so that the session stays as it is if a copy fails.
   const std::vector<View<float>> views =
-      n == 0 ? std::vector<View<float>>{} : pools_.recurrent(slot(), side_);
+      n == 0 ? std::vector<View<float>>{} : pools_.recurrent(slot(), 1 - side_);
   const bool same = std::equal(views.begin(), views.end(), checkpoint.recurrent.begin(),
                                checkpoint.recurrent.end(),
                                [](const View<float>& view, const std::vector<float>& values) {
@@ -243,59 +281,41 @@ void SessionState::restore(device::Stream& stream, const Checkpoint& checkpoint)
                        checkpoint.recurrent.size(), views.size()));
   }
   std::vector<int32_t> ids = checkpoint.ids;
-  drain(stream);
   for (size_t i = 0; i < views.size(); ++i) {
-    std::copy(checkpoint.recurrent[i].begin(), checkpoint.recurrent[i].end(), views[i].data());
+    pools_.copies().write(stream, views[i].data(),
+                          std::as_bytes(std::span(checkpoint.recurrent[i])));
   }
+  if (n > 0) side_ = 1 - side_;
   ids_ = std::move(ids);
   n_committed_ = ids_.size();
 }
 
 uint64_t SessionState::hash(device::Stream& stream) const {
   STRATA_CHECK(n_pending() == 0);
-  uint64_t hash = 0xCBF29CE484222325ull;
-  if (ids_.empty()) return hash;  // the state is zero, or will be
-  drain(stream);
-  add_to_hash(hash, reinterpret_cast<const std::byte*>(ids_.data()), ids_.size() * sizeof(int32_t));
+  Hash hash(pools_.copies(), stream);
+  if (ids_.empty()) return hash.value();  // the state is zero, or will be
+  hash.add(std::as_bytes(std::span(ids_)));
   const int64_t n = n_committed();
   const auto add_tail = [&](const kernels::Tail& tail, int64_t rows) {
     if (!tail.state) return;
     const float* end = tail.side(slot(), side_) + tail.depth() * tail.width();
     const int64_t values = std::min(rows, tail.depth()) * tail.width();
-    add_to_hash(hash, reinterpret_cast<const std::byte*>(end - values),
-                static_cast<size_t>(values) * sizeof(float));
+    hash.add_floats(end - values, values);
   };
   for (int l = 0; l < pools_.n_layers(); ++l) {
     const LayerState& layer = pools_.layer(l);
     if (layer.delta.s) {
-      add_to_hash(
-          hash, reinterpret_cast<const std::byte*>(layer.delta.side(slot(), side_)),
-          static_cast<size_t>(layer.delta.s.extent(2) * layer.delta.s.extent(3)) * sizeof(float));
+      hash.add_floats(layer.delta.side(slot(), side_),
+                      layer.delta.s.extent(2) * layer.delta.s.extent(3));
     }
     add_tail(layer.conv, layer.conv.state ? layer.conv.depth() : 0);
     add_tail(layer.ple, layer.ple.state ? layer.ple.depth() : 0);
-    const kernels::KvPool& kv = layer.kv;
-    if (!kv.k) continue;
+    if (!layer.kv.k) continue;
     // Only the raw keys of the open block matter; older rows of the tail are history.
-    add_tail(layer.raw_keys, kv.ratio > 0 ? n % kv.ratio : 0);
-    const int64_t size = kernels::bytes_of(kv.type);
-    const auto page = [&](int64_t index) {
-      return static_cast<int64_t>(pages()[static_cast<size_t>(index / kv.page_tokens)]);
-    };
-    for (int64_t i = 0; i < n; ++i) {
-      for (int h = 0; h < kv.kv_heads; ++h) {
-        const int64_t cell = (page(i) * kv.kv_heads + h) * kv.page_tokens + i % kv.page_tokens;
-        add_to_hash(hash, kv.k + cell * kv.dk * size, static_cast<size_t>(kv.dk * size));
-        add_to_hash(hash, kv.v + cell * kv.dv * size, static_cast<size_t>(kv.dv * size));
-      }
-    }
-    for (int64_t b = 0; kv.pooled && b < n / kv.ratio; ++b) {
-      const int64_t cell = page(b * kv.ratio) * kv.blocks_per_page() + b % kv.blocks_per_page();
-      add_to_hash(hash, kv.pooled + cell * kv.index_dim * size,
-                  static_cast<size_t>(kv.index_dim * size));
-    }
+    add_tail(layer.raw_keys, layer.kv.ratio > 0 ? n % layer.kv.ratio : 0);
+    hash.add_cells(layer.kv, pages(), n);
   }
-  return hash;
+  return hash.value();
 }
 
 }  // namespace strata::model

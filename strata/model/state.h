@@ -11,6 +11,7 @@
 #include "strata/kernels/ops/attention.h"
 #include "strata/kernels/ops/gdn.h"
 #include "strata/memory/plan.h"
+#include "strata/model/host_copy.h"
 #include "strata/model/rope.h"
 
 namespace strata::model {
@@ -53,12 +54,15 @@ struct LayerState {
 // of cells. Allocated once, before READY; slots and pages are handed out and come back.
 class StatePools {
  public:
-  StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan);
+  // copies outlives this.
+  StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan, HostCopy& copies);
   void allocate();
 
   const StateSpec& spec() const { return spec_; }
   const LayerState& layer(int l) const { return layers_[static_cast<size_t>(l)]; }
   int n_layers() const { return static_cast<int>(layers_.size()); }
+  // For checkpoints, hashes and made-up state: the pools lie in the device's memory.
+  HostCopy& copies() const { return copies_; }
 
   // For SlotLease. -1 if none is free.
   int take_slot();
@@ -81,6 +85,7 @@ class StatePools {
 
   StateSpec spec_;
   device::Device& device_;
+  HostCopy& copies_;
   PlanLineId cell_line_, recurrent_line_;
   device::Allocation cells_, recurrent_;
   std::vector<LayerState> layers_;
@@ -156,9 +161,10 @@ class SessionState {
   // Text positions; images will shift them.
   Rope::Position position(int64_t index) const;
 
-  // Waits for the stream. Only while nothing is pending.
+  // Wait for the stream. Only while nothing is pending. Errors: those of HostCopy.
   Checkpoint checkpoint(device::Stream& stream) const;
-  // Errors: kInvalidArgument for a checkpoint of more tokens than max_tokens or of another model.
+  // Errors: also kInvalidArgument for a checkpoint of more tokens than max_tokens or of another
+  // model. The session then is what it was.
   void restore(device::Stream& stream, const Checkpoint& checkpoint);
   // Of the committed state: equal after any history that gave the same tokens.
   uint64_t hash(device::Stream& stream) const;

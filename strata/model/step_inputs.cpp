@@ -29,35 +29,23 @@ StepInputs::Arrays StepInputs::carve(std::byte* base, Bytes* bytes) const {
   return a;
 }
 
-StepInputs::StepInputs(const StepShape& shape, device::Device& device, memory::Plan& plan)
-    : shape_(shape), device_ref_(device) {
+Bytes StepInputs::table_bytes() const {
   Bytes bytes = 0;
   carve(nullptr, &bytes);
-  const std::string formula = format("{} rows, {} sequences", shape.max_rows, shape.max_seqs);
-  host_line_ = plan.add({.owner = "engine",
-                         .name = "step inputs (host)",
-                         .formula = formula,
-                         .where = device::kHostId,
-                         .bytes = bytes});
-  device_line_ =
-      plan.add({.owner = "engine",
-                .name = "step inputs",
-                .formula = formula,
-                .where = device.kind() == device::Kind::kHost ? device::kHostId : device.id(),
-                .bytes = bytes});
+  return bytes;
 }
 
+StepInputs::StepInputs(const StepShape& shape, device::Device& device, memory::Plan& plan)
+    : shape_(shape),
+      table_(device, plan, "step inputs",
+             format("{} rows, {} sequences", shape.max_rows, shape.max_seqs), table_bytes()) {}
+
 void StepInputs::allocate() {
-  const bool host = device_ref_.kind() == device::Kind::kHost;
+  table_.allocate();
   Bytes bytes = 0;
-  carve(nullptr, &bytes);
-  host_memory_ = value(device_ref_.allocate(host_line_, bytes,
-                                            host ? device::Mem::kPageable : device::Mem::kPinned));
-  device_memory_ = value(device_ref_.allocate(
-      device_line_, bytes, host ? device::Mem::kPageable : device::Mem::kDevice));
-  host_ = carve(host_memory_.data(), &bytes);
-  device_ = carve(device_memory_.data(), &bytes);
-  std::fill_n(host_memory_.data(), bytes, std::byte{0});
+  host_ = carve(table_.on_host(), &bytes);
+  device_ = carve(table_.on_device(), &bytes);
+  std::fill_n(table_.on_host(), bytes, std::byte{0});
   std::fill_n(host_.pages, int64_t{shape_.slots} * shape_.pages_per_slot, -1);
   rows_ = {.n_rows = device_.counts,
            .n_seqs = device_.counts + 1,
@@ -125,18 +113,15 @@ void StepInputs::set_kept(int sequence, int kept) { host_.kept[sequence] = kept;
 
 void StepInputs::upload(device::Stream& stream) {
   // The arrays before rope are small; of the long ones only the rows in use.
-  const auto copy = [&](const void* first, size_t bytes) {
-    if (bytes == 0) return;
-    const Bytes at = static_cast<Bytes>(static_cast<const std::byte*>(first) - host_memory_.data());
-    value(stream.copy(device_memory_.view().part(at, bytes), host_memory_.view().part(at, bytes)));
-  };
-  copy(host_.counts, static_cast<size_t>(reinterpret_cast<std::byte*>(host_.rope) -
-                                         reinterpret_cast<std::byte*>(host_.counts)));
+  table_.upload(stream, host_.counts,
+                static_cast<size_t>(reinterpret_cast<std::byte*>(host_.rope) -
+                                    reinterpret_cast<std::byte*>(host_.counts)));
   const size_t rows = static_cast<size_t>(n_rows_);
   const size_t rope_bytes = rows * 2 * static_cast<size_t>(shape_.pairs) * sizeof(float);
-  copy(host_.rope, rope_bytes);
-  copy(host_.rope_block, rope_bytes);
-  copy(host_.ple_rows, rows * static_cast<size_t>(shape_.ple_rows) * sizeof(int64_t));
+  table_.upload(stream, host_.rope, rope_bytes);
+  table_.upload(stream, host_.rope_block, rope_bytes);
+  table_.upload(stream, host_.ple_rows,
+                rows * static_cast<size_t>(shape_.ple_rows) * sizeof(int64_t));
 }
 
 }  // namespace strata::model

@@ -9,6 +9,7 @@
 #include "strata/kernels/ops/rows.h"
 #include "strata/memory/plan.h"
 #include "strata/model/rope.h"
+#include "strata/model/staged_table.h"
 
 namespace strata::model {
 
@@ -73,11 +74,10 @@ class StepInputs {
     int64_t* ple_rows;
   };
   Arrays carve(std::byte* base, Bytes* bytes) const;
+  Bytes table_bytes() const;
 
   StepShape shape_;
-  device::Device& device_ref_;
-  PlanLineId host_line_, device_line_;
-  device::Allocation host_memory_, device_memory_;
+  StagedTable table_;
   Arrays host_{}, device_{};
   kernels::Rows rows_;
   int n_rows_ = 0, n_seqs_ = 0, n_out_ = 0;

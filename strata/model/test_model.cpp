@@ -113,9 +113,7 @@ Loaded::Loaded(gguf::Model file, const LoadOptions& options)
 
 Loaded::~Loaded() { wait(); }
 
-void Loaded::wait() {
-  ASSERT_TRUE(stream_->drain({"test", "step"}, device::Deadline::within(std::chrono::minutes(5))));
-}
+void Loaded::wait() { ASSERT_TRUE(stream_->drain({"test", "step"}, std::chrono::minutes(5))); }
 
 std::unique_ptr<SessionState> Loaded::session() {
   return std::make_unique<SessionState>(model_->states(), *stream_, options_.max_context);
@@ -126,6 +124,10 @@ std::unique_ptr<SessionState> Loaded::draft_session() {
 
 int64_t Loaded::residual_width() const {
   return int64_t{model_->info().streams} * model_->info().width;
+}
+
+std::vector<float> Loaded::read(const View<float>& from, int64_t n) {
+  return model_->copies().read(*stream_, from.data(), n);
 }
 
 void Loaded::set_all_outputs(size_t n) {
@@ -146,8 +148,7 @@ std::vector<float> Loaded::forward(std::span<const Part> parts) {
   model_->forward(*stream_);
   model_->head(*stream_);
   wait();
-  const float* logits = model_->logits().data();
-  return {logits, logits + static_cast<int64_t>(n) * n_vocab()};
+  return read(model_->logits(), static_cast<int64_t>(n) * n_vocab());
 }
 
 void Loaded::commit(std::span<const Part> parts, std::span<const int> kept) {
@@ -185,8 +186,9 @@ std::vector<float> Loaded::run(SessionState& session, std::span<const int32_t> i
     const std::vector<float> part = step(session, ids.subspan(at, n));
     logits.insert(logits.end(), part.begin(), part.end());
     if (residual) {
-      const float* rows = model_->residual().data();
-      residual->insert(residual->end(), rows, rows + static_cast<int64_t>(n) * residual_width());
+      const std::vector<float> rows =
+          read(model_->residual(), static_cast<int64_t>(n) * residual_width());
+      residual->insert(residual->end(), rows.begin(), rows.end());
     }
   }
   return logits;
@@ -199,8 +201,8 @@ std::vector<float> Loaded::run_draft(SessionState& session, std::span<const int3
   std::vector<float> logits;
   for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(piece)) {
     const auto n = std::min(static_cast<size_t>(piece), ids.size() - at);
-    std::copy_n(residual.begin() + static_cast<std::ptrdiff_t>(at * width), n * width,
-                model_->residual().data());
+    const std::span<float> cells = std::span(residual).subspan(at * width, n * width);
+    model_->copies().write(*stream_, model_->residual().data(), std::as_bytes(cells));
     model_->begin_step();
     model_->add(session, ids.subspan(at, n));
     set_all_outputs(n);
@@ -209,10 +211,9 @@ std::vector<float> Loaded::run_draft(SessionState& session, std::span<const int3
     model_->draft_head(*stream_);
     wait();
     session.commit(static_cast<int>(n));
-    const float* out = model_->logits().data();
-    logits.insert(logits.end(), out, out + static_cast<int64_t>(n) * n_vocab());
-    std::copy_n(model_->residual().data(), n * width,
-                residual.begin() + static_cast<std::ptrdiff_t>(at * width));
+    const std::vector<float> out = read(model_->logits(), static_cast<int64_t>(n) * n_vocab());
+    logits.insert(logits.end(), out.begin(), out.end());
+    model_->copies().read(*stream_, model_->residual().data(), cells);
   }
   residual.resize(ids.size() * width);
   return logits;

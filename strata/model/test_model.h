@@ -101,6 +101,7 @@ class Loaded {
 
  private:
   void set_all_outputs(size_t n);
+  std::vector<float> read(const View<float>& from, int64_t n);
 
   LoadOptions options_;
   std::optional<kernels::testing::AtLevel> level_;

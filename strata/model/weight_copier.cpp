@@ -21,7 +21,7 @@ Bytes raw_bytes(const device::Device& device, Bytes largest_tile) {
   return static_cast<Bytes>(device.pool().n_threads()) * piece_bytes(largest_tile);
 }
 Bytes outgoing_bytes(const device::Device& device, Bytes largest_tile) {
-  if (device.kind() == device::Kind::kHost) return 0;
+  if (device.reads_host_memory()) return 0;
   return std::max(kCardBatch, piece_bytes(largest_tile));
 }
 
@@ -43,10 +43,10 @@ WeightCopier::WeightCopier(const gguf::Model& file, device::Device& device, Plan
     : file_(file),
       device_(device),
       piece_(piece_bytes(largest_tile)),
-      raw_(value(
+      raw_(value_or_throw(
           device.allocate(staging_line, raw_bytes(device, largest_tile), device::Mem::kPageable))) {
   if (const Bytes n = outgoing_bytes(device, largest_tile); n > 0) {
-    outgoing_ = value(device.allocate(staging_line, n, device::Mem::kPinned));
+    outgoing_ = value_or_throw(device.allocate(staging_line, n, device.staging_memory()));
     stream_ = device.make_stream("load");
   }
 }
@@ -76,9 +76,8 @@ void WeightCopier::read(const gguf::Tensor& tensor, kernels::Packing packing, By
 }
 
 void WeightCopier::send(const device::MemView& to) {
-  value(stream_->copy(to, outgoing_.view().part(0, to.bytes)));
-  if (!stream_->drain({"loading", "copy of weights"},
-                      device::Deadline::within(std::chrono::minutes(5)))) {
+  value_or_throw(stream_->copy(to, outgoing_.view().part(0, to.bytes)));
+  if (!stream_->drain({"loading", "copy of weights"}, std::chrono::minutes(5))) {
     throw Error(ErrorCode::kDevice, "a copy of weights did not end within 5 minutes");
   }
 }

@@ -46,7 +46,7 @@ Weights::Weights(const gguf::Model& file, device::Device& device, Packing packin
     : file_(file),
       device_(device),
       packing_(packing),
-      can_stay_(device.kind() == device::Kind::kHost && file.is_mapped()) {}
+      can_stay_(device.reads_host_memory() && file.is_mapped()) {}
 
 const gguf::Tensor& Weights::take(const std::string& name) {
   taken_.push_back(name);
@@ -183,7 +183,6 @@ void Weights::declare_lines(memory::Plan& plan) {
   std::ranges::stable_sort(matrices_, {}, [](const Use& use) {
     return std::pair(use.tensor->shard, use.tensor->offset);
   });
-  const DeviceId where = device_.kind() == device::Kind::kHost ? device::kHostId : device_.id();
   const WeightBytes sum = bytes();
   const auto count = [&](bool in_place) {
     return std::ranges::count(matrices_, in_place, &Use::in_place);
@@ -194,21 +193,21 @@ void Weights::declare_lines(memory::Plan& plan) {
                   .name = "matrices",
                   .formula = format("{} tensors: {} B in tiles of {} rows, {} B as in the file",
                                     count(false), sum.tiles, quant::kTileRows, sum.rows),
-                  .where = where,
+                  .where = device_.id(),
                   .bytes = copied_bytes()});
   }
   if (sum.in_place > 0) {
     plan.add({.owner = "weights",
               .name = "matrices in place",
               .formula = format("{} tensors: {} B in the mapped file", count(true), sum.in_place),
-              .where = where,
+              .where = device_.id(),
               .bytes = sum.in_place,
               .mapped = true});
   }
   vector_line_ = plan.add({.owner = "weights",
                            .name = "vectors",
                            .formula = format("{} tensors as f32", vectors_.size()),
-                           .where = where,
+                           .where = device_.id(),
                            .bytes = vector_bytes()});
   for (const Use& use : matrices_) {
     if (use.packing != Packing::kTiles) continue;
@@ -218,14 +217,13 @@ void Weights::declare_lines(memory::Plan& plan) {
 }
 
 void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
-  const device::Mem mem =
-      device_.kind() == device::Kind::kHost ? device::Mem::kPageable : device::Mem::kDevice;
   WeightCopier copier(file_, device_, staging_line_, largest_tile_);
   const Bytes total = bytes().copied();
   Bytes done = 0;
   if (total > 0) {
-    matrix_memory_ = value(device_.allocate(matrix_line_, copied_bytes(), mem));
-    if (mem == device::Mem::kPageable) {
+    matrix_memory_ =
+        value_or_throw(device_.allocate(matrix_line_, copied_bytes(), device_.work_memory()));
+    if (device_.reads_host_memory()) {
       os::want_huge_pages({matrix_memory_.data(), matrix_memory_.bytes()});
     }
   }
@@ -244,12 +242,13 @@ void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
     at += aligned(use.tensor->n_bytes);
   }
   if (progress && total == 0) progress(0, 0);
-  place_vectors(copier, mem);
+  place_vectors(copier);
 }
 
-void Weights::place_vectors(WeightCopier& copier, device::Mem mem) {
+void Weights::place_vectors(WeightCopier& copier) {
   if (vectors_.empty()) return;
-  vector_memory_ = value(device_.allocate(vector_line_, vector_bytes(), mem));
+  vector_memory_ =
+      value_or_throw(device_.allocate(vector_line_, vector_bytes(), device_.work_memory()));
   Bytes at = 0;
   for (const Use& use : vectors_) {
     const std::vector<std::byte> raw = file_.read(*use.tensor);

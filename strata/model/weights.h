@@ -83,7 +83,7 @@ class Weights {
   void add_matrix(Use use);
   Bytes copied_bytes() const;
   Bytes vector_bytes() const;
-  void place_vectors(WeightCopier& copier, device::Mem mem);
+  void place_vectors(WeightCopier& copier);
 
   const gguf::Model& file_;
   device::Device& device_;

@@ -48,10 +48,8 @@ class SimDevice final : public Device {
       return *fault;
     }
     const Bytes own = mem == Mem::kDevice ? bytes : 0;
-    void* data = nullptr;
-    if (own <= capacity_ - used_ && bytes <= SIZE_MAX / 2) {
-      data = ::operator new(static_cast<size_t>(bytes), kAlign, std::nothrow);
-    }
+    std::byte* data = nullptr;
+    if (own <= capacity_ - used_ && bytes <= SIZE_MAX / 2) data = take(bytes, mem);
     if (data == nullptr) {
       return Fault{.code = ErrorCode::kResourceExhausted,
                    .call = "allocate",
@@ -59,20 +57,29 @@ class SimDevice final : public Device {
                    .asked = bytes,
                    .free = capacity_ - used_};
     }
-    std::memset(data, kPoison, static_cast<size_t>(bytes));
     used_ += own;
-    auto* const begin = static_cast<std::byte*>(data);
     // A card does not know pageable memory, even if it was asked for here.
-    if (mem != Mem::kPageable) order_->add_memory({.data = begin, .bytes = bytes, .mem = mem});
-    return begin;
+    if (mem != Mem::kPageable) order_->add_memory({.data = data, .bytes = bytes, .mem = mem});
+    return data;
+  }
+
+  std::byte* take(Bytes bytes, Mem mem) {
+    if (mem == Mem::kDevice) return order_->take_pages(bytes, kPoison);
+    void* const data = ::operator new(static_cast<size_t>(bytes), kAlign, std::nothrow);
+    if (data != nullptr) std::memset(data, kPoison, static_cast<size_t>(bytes));
+    return static_cast<std::byte*>(data);
   }
 
   void do_free(const MemView& view) noexcept override {
     order_->check_unused(view);
     order_->remove_memory(view);
+    if (view.mem == Mem::kDevice) {
+      order_->give_pages(view.data);
+      used_ -= view.bytes;
+      return;
+    }
     std::memset(view.data, kPoison, static_cast<size_t>(view.bytes));
     ::operator delete(view.data, kAlign);
-    if (view.mem == Mem::kDevice) used_ -= view.bytes;
   }
 
   const std::shared_ptr<SimOrder> order_;  // owned by the sims of one machine together

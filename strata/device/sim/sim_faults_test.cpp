@@ -18,7 +18,10 @@ struct Sim {
   Device& card() { return *devices[1]; }
   SimFaults& faults() { return faults_of(card()); }
   Allocation allocate(Bytes bytes) {
-    return value(card().allocate(PlanLineId(1), bytes, Mem::kDevice));
+    return value_or_throw(card().allocate(PlanLineId(1), bytes, Mem::kDevice));
+  }
+  Allocation pinned(Bytes bytes) {
+    return value_or_throw(card().allocate(PlanLineId(1), bytes, Mem::kPinned));
   }
   std::vector<std::unique_ptr<Device>> devices;
 };
@@ -99,7 +102,7 @@ TEST(SimFaults, QueuedWorkFailsAtTheWait) {
   bool released = false;
   sim.faults().add({.point = FaultPoint::kRun, .nth = 2, .code = ErrorCode::kInternal});
   for (const int n : {1, 10, 100}) stream->run({.op = "add"}, [&sum, n] { sum += n; });
-  const Allocation a = sim.allocate(4), b = sim.allocate(4);
+  const Allocation a = sim.pinned(4), b = sim.pinned(4);
   *b.as<int32_t>({1}).data() = 5;
   EXPECT_EQ(fault(stream->copy(a.view(), b.view())), nullptr);
   stream->release_after(
@@ -122,7 +125,7 @@ TEST(SimFaults, ANodeOfAGraphFails) {
     int sum = 0;
     ASSERT_EQ(fault(stream->begin_capture()), nullptr);
     for (const int n : {1, 10, 100}) stream->run({.op = "add"}, [&sum, n] { sum += n; });
-    const Graph graph = value(stream->end_capture(PlanLineId(1)));
+    const Graph graph = value_or_throw(stream->end_capture(PlanLineId(1)));
     sim.faults().add({.point = FaultPoint::kRun, .nth = nth});
     stream->replay(graph);
     stream->replay(graph);
@@ -165,7 +168,8 @@ TEST(SimFaults, ALostCardRefusesEverything) {
     const auto lose = [&] {
       for (const int n : {1, 10}) stream->run({.op = "add"}, [&sum, n] { sum += n; });
       stream->record(*before);
-      if (sim.faults().n_passed(FaultPoint::kCopy) == 0) value(stream->copy(a.view(), b.view()));
+      if (sim.faults().n_passed(FaultPoint::kCopy) == 0)
+        value_or_throw(stream->copy(a.view(), b.view()));
       for (int i = 0; i < 3; ++i) sim.allocate(64);
       stream->run({.op = "add"}, [&sum] { sum += 100; });
       stream->drain(kTest, soon());
@@ -176,7 +180,8 @@ TEST(SimFaults, ALostCardRefusesEverything) {
     sim.faults().clear();
     EXPECT_EQ(code_of([&] { stream->run({.op = "x"}, [&sum] { ++sum; }); }),
               ErrorCode::kDeviceLost);
-    EXPECT_EQ(code_of([&] { value(stream->copy(a.view(), b.view())); }), ErrorCode::kDeviceLost);
+    EXPECT_EQ(code_of([&] { value_or_throw(stream->copy(a.view(), b.view())); }),
+              ErrorCode::kDeviceLost);
     EXPECT_EQ(code_of([&] { sim.allocate(64); }), ErrorCode::kDeviceLost);
     EXPECT_EQ(code_of([&] { stream->drain(kTest, soon()); }), ErrorCode::kDeviceLost);
     if (!before->done()) {

@@ -1,6 +1,8 @@
 #include "strata/device/sim/sim_order.h"
 
 #include <algorithm>
+#include <cstring>
+#include <utility>
 
 #include "strata/base/check.h"
 #include "strata/base/format.h"
@@ -15,6 +17,7 @@ SimEvent::~SimEvent() { STRATA_CHECK(n_queued_ == 0); }
 bool SimEvent::wait_until(Clock::TimePoint until, const Clock& clock) const {
   const SimFaults& faults = faults_of(device());
   order_.shuffle();
+  const SimOrder::Running running(order_);
   // At least one entry a call: a caller that waits in slices of no length gets on, as on a card.
   while (!done()) {
     if (faults.lost()) {
@@ -52,6 +55,20 @@ void SimOrder::skip_work_of(const Device& device) {
   for (SimStream* stream : streams_) {
     if (&stream->device() == &device) stream->skip_queued();
   }
+}
+
+std::byte* SimOrder::take_pages(Bytes bytes, int poison) {
+  os::GuardedPages pages(bytes);
+  std::byte* const data = pages.data();
+  if (data == nullptr) return nullptr;
+  std::memset(data, poison, static_cast<size_t>(bytes));
+  if (n_running_ == 0) pages.set_open(false);
+  pages_.emplace(data, std::move(pages));
+  return data;
+}
+
+void SimOrder::set_open(bool open) {
+  for (auto& [data, pages] : pages_) pages.set_open(open);
 }
 
 bool SimOrder::is_live(const MemView& view) const {

@@ -5,6 +5,7 @@
 #include <random>
 #include <vector>
 
+#include "strata/base/os/guarded_pages.h"
 #include "strata/device/event.h"
 #include "strata/device/memory.h"
 
@@ -51,18 +52,42 @@ class SimOrder {
   // The card is lost: what its streams have queued is never done.
   void skip_work_of(const Device& device);
 
+  // Memory of a card, full of poison and closed to the host but while queued work runs. Null: there
+  // is not that much.
+  std::byte* take_pages(Bytes bytes, int poison);
+  void give_pages(const std::byte* data) { pages_.erase(data); }
+  // Queued work runs while one of these lives.
+  class Running {
+   public:
+    explicit Running(SimOrder& order) : order_(order) {
+      if (order_.n_running_++ == 0) order_.set_open(true);
+    }
+    ~Running() {
+      if (--order_.n_running_ == 0) order_.set_open(false);
+    }
+    Running(const Running&) = delete;
+    Running& operator=(const Running&) = delete;
+
+   private:
+    SimOrder& order_;
+  };
+
   // Live allocations of all sims.
   void add_memory(const MemView& view) { live_[view.data] = view.bytes; }
   void remove_memory(const MemView& view) { live_.erase(view.data); }
   bool is_live(const MemView& view) const;
   // Aborts, naming the launch or copy, if queued work still names the memory: directly in a body or
-  // a copy. What a body reaches through tables in memory is not seen here, only poisoned.
+  // a copy. What a body reaches through tables in memory is not seen here, only gone.
   void check_unused(const MemView& view) const;
 
  private:
+  void set_open(bool open);
+
   std::mt19937_64 random_;
   std::vector<SimStream*> streams_;
   std::map<const std::byte*, Bytes> live_;
+  std::map<const std::byte*, os::GuardedPages> pages_;
+  int n_running_ = 0;
 };
 
 }  // namespace strata::device

@@ -38,6 +38,7 @@ SimStream::SimStream(Device& device, std::string name, SimOrder& order)
 }
 
 SimStream::~SimStream() {
+  const SimOrder::Running running(order_);
   // A wait names a record that was queued before it, so something can always run that does not
   // hang; and nothing hangs for ever here, as the memory that it names goes next.
   while (n_queued_ > 0) {
@@ -170,15 +171,20 @@ const char* SimStream::queued_use_of(const MemView& view) const {
 }
 
 SimStream::Entry& SimStream::push(What what) {
+  if (n_queued_ == kRing) make_room();
+  Entry& entry = ring_[(head_ + n_queued_) % kRing];
+  ++n_queued_;
+  entry.what = what;
+  return entry;
+}
+
+void SimStream::make_room() {
+  const SimOrder::Running running(order_);
   while (n_queued_ == kRing) {
     if (!order_.run_one()) {
       throw Error(ErrorCode::kDevice, format("stream {}: its queue is full and hangs", name()));
     }
   }
-  Entry& entry = ring_[(head_ + n_queued_) % kRing];
-  ++n_queued_;
-  entry.what = what;
-  return entry;
 }
 
 void SimStream::pop() {

@@ -58,6 +58,7 @@ class SimStream final : public Stream {
   void do_release_after(Lease&& lease) override;
 
   Entry& push(What what);
+  void make_room();
   const Entry& at(size_t i) const { return ring_[(head_ + i) % kRing]; }
   std::byte* body(const Entry& entry) const { return bodies_[&entry - ring_.get()].bytes; }
   void pop();

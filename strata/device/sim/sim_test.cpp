@@ -24,7 +24,7 @@ struct Sim {
   Device& host() { return *devices[0]; }
   Device& card(size_t i = 1) { return *devices[i]; }
   Allocation allocate(Bytes bytes, Mem mem = Mem::kDevice) {
-    return value(card().allocate(PlanLineId(1), bytes, mem));
+    return value_or_throw(card().allocate(PlanLineId(1), bytes, mem));
   }
   std::vector<std::unique_ptr<Device>> devices;
 };
@@ -77,7 +77,7 @@ float producer_and_consumer(uint64_t seed, bool before, bool after) {
   Sim sim(seed, "sim:1MiB,sim:1MiB");
   const auto a = sim.card(1).make_stream("a"), b = sim.card(2).make_stream("b");
   const auto written = sim.card(1).make_event(), read = sim.card(2).make_event();
-  const Allocation memory = sim.allocate(2 * sizeof(float));
+  const Allocation memory = sim.allocate(2 * sizeof(float), Mem::kPinnedMapped);
   float* const x = memory.as<float>({2}).data();
   float* const y = x + 1;
   a->run({.op = "write"}, [x] { *x = 1; });
@@ -111,7 +111,7 @@ TEST(Sim, TheHostWaitsForACard) {
       Sim sim(seed);
       const auto host = sim.host().make_stream("host"), card = sim.card().make_stream("card");
       const auto event = sim.card().make_event();
-      const Allocation memory = sim.allocate(4);
+      const Allocation memory = sim.allocate(4, Mem::kPinnedMapped);
       float* const x = memory.as<float>({1}).data();
       float y = 0;
       card->run({.op = "write"}, [x] { *x = 1; });
@@ -143,10 +143,14 @@ TEST(Sim, AnEventIsWaitedForAsItWasWhenAsked) {
   }
 }
 
-TEST(Sim, MemoryIsNaNWhenNewAndAfterFree) {
+TEST(Sim, MemoryIsNaNWhenNew) {
   Sim sim(1);
+  const auto stream = sim.card().make_stream("copy");
   for (const Mem mem : {Mem::kDevice, Mem::kPinned, Mem::kPinnedMapped}) {
-    const Allocation memory = sim.allocate(64, mem);
+    const Allocation fresh = sim.allocate(64, mem), memory = sim.allocate(64, Mem::kPinned);
+    std::memset(memory.data(), 0, 64);
+    EXPECT_EQ(fault(stream->copy(memory.view(), fresh.view())), nullptr);
+    EXPECT_TRUE(stream->drain(kTest, soon()));
     for (int i = 0; i < 16; ++i) EXPECT_TRUE(std::isnan(memory.as<float>({16})[i]));
     for (int i = 0; i < 8; ++i) EXPECT_TRUE(std::isnan(memory.as<double>({8})[i]));
     EXPECT_EQ(memory.as<int32_t>({16})[3], -1);
@@ -185,9 +189,9 @@ TEST(Sim, RefusesCopiesThatACardCannotMake) {
   Sim sim(1, "sim:4096,sim:4096");
   const auto stream = sim.card(1).make_stream("copy");
   const Allocation own = sim.allocate(64);
-  const Allocation peer = value(sim.card(2).allocate(PlanLineId(1), 64, Mem::kDevice));
+  const Allocation peer = value_or_throw(sim.card(2).allocate(PlanLineId(1), 64, Mem::kDevice));
   const Allocation pageable = sim.allocate(64, Mem::kPageable);
-  const Allocation host = value(sim.host().allocate(PlanLineId(1), 64, Mem::kPinned));
+  const Allocation host = value_or_throw(sim.host().allocate(PlanLineId(1), 64, Mem::kPinned));
   EXPECT_EQ(fault(stream->copy(own.view(), peer.view())), nullptr);
   EXPECT_NE(fault(stream->copy(own.view(), pageable.view())), nullptr);
   EXPECT_NE(fault(stream->copy(pageable.view(), own.view())), nullptr);
@@ -201,6 +205,26 @@ TEST(Sim, RefusesCopiesThatACardCannotMake) {
   EXPECT_NE(fault(stream->copy(longer, longer)), nullptr);
   EXPECT_EQ(stream->counters().copies.get(), 1U);
   EXPECT_TRUE(stream->drain(kTest, soon()));
+}
+
+// So long from the call on, by the clock of the waits.
+TEST(Sim, ADrainEndsByTheClockOfItsDevice) {
+  ManualClock clock;
+  WaitRegistry waits(clock);
+  const auto devices = make_devices("sim:1MiB", {.waits = &waits});
+  const auto stream = devices[1]->make_stream("compute");
+  clock.advance(std::chrono::hours(5));
+  int n = 0;
+  for (int i = 0; i < 3; ++i) {
+    stream->run({.op = "x"}, [&] {
+      ++n;
+      clock.advance(std::chrono::seconds(10));
+    });
+  }
+  EXPECT_FALSE(stream->drain(kTest, std::chrono::seconds(15)));
+  EXPECT_EQ(n, 2);
+  EXPECT_TRUE(stream->drain(kTest, std::chrono::seconds(15)));
+  EXPECT_EQ(n, 3);
 }
 
 TEST(Sim, MoreWorkThanTheRingHolds) {
@@ -245,7 +269,7 @@ TEST(SimDeathTest, NothingGoesBeforeTheWorkThatNamesIt) {
   const auto x = used.as<float>({16});
   ASSERT_EQ(fault(stream->begin_capture()), nullptr);
   stream->run({.op = "graph op"}, [x] { x[0] = 2; });
-  auto graph = std::make_unique<Graph>(value(stream->end_capture(PlanLineId(1))));
+  auto graph = std::make_unique<Graph>(value_or_throw(stream->end_capture(PlanLineId(1))));
 
   stream->run({.op = "eager op"}, [x] { x[3] = 1; });
   EXPECT_EQ(fault(stream->copy(copied.view(), other.view())), nullptr);
@@ -265,6 +289,26 @@ TEST(SimDeathTest, NothingGoesBeforeTheWorkThatNamesIt) {
   EXPECT_DEATH(event.reset(), "check failed");
   EXPECT_TRUE(stream->drain(kTest, soon()));
   used = Allocation();
+}
+
+unsigned char touch(const std::byte* at) {
+  return *static_cast<const volatile unsigned char*>(static_cast<const void*>(at));
+}
+
+TEST(SimDeathTest, TheMemoryOfACardIsForQueuedWork) {
+  testing::FLAGS_gtest_death_test_style = "threadsafe";
+  Sim sim(1);
+  const auto stream = sim.card().make_stream("compute");
+  const Allocation memory = sim.allocate(64), mapped = sim.allocate(64, Mem::kPinnedMapped);
+  const std::byte* const at = memory.data();
+  unsigned char seen = 0;
+  EXPECT_DEATH(touch(at), "");
+  stream->run({.op = "look"}, [at, &seen] { seen = touch(at); });
+  EXPECT_DEATH(touch(at), "") << "queued, and not run yet";
+  EXPECT_TRUE(stream->drain(kTest, soon()));
+  EXPECT_EQ(seen, 0xff);
+  EXPECT_DEATH(touch(at), "");
+  EXPECT_EQ(touch(mapped.data()), 0xff);
 }
 
 TEST(SimDeathTest, AnEventIsRecordedByOneStreamAtATime) {

@@ -146,9 +146,10 @@ void kv_append(const KvAppend& a, ThreadPool&) {
   }
 }
 
+bool pool_keys_takes(const PoolKeys& a) { return a.pool.index_dim <= kMaxHeadDim; }
+
 void pool_keys(const PoolKeys& a, ThreadPool&) {
   const int dim = a.pool.index_dim, ratio = a.pool.ratio, depth = ratio - 1;
-  STRATA_CHECK(dim <= kMaxHeadDim);
   float mean[kMaxHeadDim], key[kMaxHeadDim];
   for (int seq = 0; seq < *a.rows.n_seqs; ++seq) {
     const int slot = a.rows.seq_slot[seq], first = a.rows.seq_first[seq];
@@ -236,8 +237,11 @@ Bytes qsa_attend_scratch(const device::Stream& stream, const QsaAttend& a) {
   return carver.peak();
 }
 
+bool qsa_attend_takes(const QsaAttend& a) {
+  return a.pool.dk <= kMaxHeadDim && a.pool.dv <= kMaxHeadDim;
+}
+
 void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
-  STRATA_CHECK(a.pool.dk <= kMaxHeadDim && a.pool.dv <= kMaxHeadDim);
   Carver carver(a.scratch.data());
   const AttendScratch s = carve(a, pool.n_threads(), carver);
   const int kv_heads = a.pool.kv_heads, group = a.heads / kv_heads;

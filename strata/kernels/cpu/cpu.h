@@ -63,12 +63,21 @@ void expert_combine(const ExpertCombine& a, ThreadPool& pool);
 void shared_ffn(const SharedFfn& a, ThreadPool& pool);
 void sample_rows(const SampleRows& a, ThreadPool& pool);
 
+// What these take is limited by buffers on the stack.
+bool conv_takes(const Conv& a);
+bool expert_combine_takes(const ExpertCombine& a);
+bool gdn_takes(const Gdn& a);
+bool pool_keys_takes(const PoolKeys& a);
+bool qsa_attend_takes(const QsaAttend& a);
+bool router_topk_takes(const RouterTopk& a);
+
 Bytes matmul_scratch(const device::Stream& stream, const MatMul& a);
 Bytes hc_read_scratch(const device::Stream& stream, const HcRead& a);
 Bytes gdn_scratch(const device::Stream& stream, const Gdn& a);
 Bytes qsa_select_scratch(const device::Stream& stream, const QsaSelect& a);
 Bytes qsa_attend_scratch(const device::Stream& stream, const QsaAttend& a);
 Bytes expert_ffn_scratch(const device::Stream& stream, const ExpertFfn& a);
+Bytes sample_rows_scratch(const device::Stream& stream, const SampleRows& a);
 Bytes shared_ffn_scratch(const device::Stream& stream, const SharedFfn& a);
 
 }  // namespace strata::kernels::cpu

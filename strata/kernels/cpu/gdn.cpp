@@ -5,7 +5,8 @@
 namespace strata::kernels::cpu {
 namespace {
 
-constexpr int kTile = 64;  // value columns given out together
+constexpr int kTile = 64;     // value columns given out together
+constexpr int kMaxKey = 256;  // of the row functions' buffers
 // A layer's state from here on is no longer in a cache when the next token needs it.
 constexpr int64_t kLargeState = 1 << 20;
 
@@ -27,12 +28,13 @@ Bytes gdn_scratch(const device::Stream&, const Gdn& a) {
   return carver.peak();
 }
 
+bool gdn_takes(const Gdn& a) { return a.dk <= kMaxKey; }
+
 void gdn(const Gdn& a, ThreadPool& pool) {
   const RowFns& fns = row_fns();
   const int dk = a.dk, dv = a.dv, n_rows = *a.rows.n_rows;
   const int64_t qk_width = 2 * static_cast<int64_t>(a.key_heads) * dk;
   const int64_t v_width = static_cast<int64_t>(a.value_heads) * dv;
-  STRATA_CHECK(dk <= 256);
   Carver carver(a.scratch.data());
   const GdnScratch s = carve(a, n_rows, carver);
 

@@ -101,6 +101,9 @@ Weight matrix(const ExpertFfn& a, int e, int part) {
 
 }  // namespace
 
+bool router_topk_takes(const RouterTopk& a) { return a.top_k <= kMaxTopK; }
+bool expert_combine_takes(const ExpertCombine& a) { return a.id.extent(1) <= kMaxTopK; }
+
 void router_topk(const RouterTopk& a, ThreadPool& pool) {
   const int n = static_cast<int>(a.logits.extent(1));
   pool.parallel_for(Loop{.n_items = *a.n_rows, .ns_per_item = n * (0.5 + a.top_k * 0.05)},

@@ -34,10 +34,11 @@ void ple_mix(const PleMix& a, ThreadPool& pool) {
                     });
 }
 
+bool conv_takes(const Conv& a) { return a.taps <= kMaxTaps; }
+
 void conv(const Conv& a, ThreadPool& pool) {
   const int channels = static_cast<int>(a.x.extent(1));
   const int64_t pieces = (channels + kPiece - 1) / kPiece;
-  STRATA_CHECK(a.taps <= kMaxTaps);
   for (int seq = 0; seq < *a.rows.n_seqs; ++seq) {
     const int slot = a.rows.seq_slot[seq], first = a.rows.seq_first[seq];
     const int n = a.rows.seq_rows[seq], side = a.rows.side[slot];

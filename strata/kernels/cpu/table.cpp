@@ -1,44 +1,32 @@
 #include "strata/kernels/cpu/cpu.h"
 #include "strata/kernels/ops/entry.h"
 #include "strata/kernels/ref/ref.h"
-#include "strata/kernels/ref/sample_row.h"
 
 namespace strata::kernels {
-namespace cpu {
-
-void sample_rows(const SampleRows& a, ThreadPool& pool) {
-  pool.parallel_for(*a.n_rows, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) {
-      a.chosen[row] = ref::sample_row(a, static_cast<int>(row));
-    }
-  });
-}
-
-}  // namespace cpu
 
 const OpTable& cpu_ops() {
   static constexpr OpTable kTable = {
-      .conv = op<Conv, cpu::conv>(),
+      .conv = op<Conv, cpu::conv>(cpu::conv_takes),
       .copy_rows = op<CopyRows, cpu::copy_rows>(),
       .draft_input = op<DraftInput, cpu::draft_input>(),
       .embed = op<Embed, cpu::embed>(),
-      .expert_combine = op<ExpertCombine, cpu::expert_combine>(),
+      .expert_combine = op<ExpertCombine, cpu::expert_combine>(cpu::expert_combine_takes),
       .expert_ffn = op<ExpertFfn, cpu::expert_ffn, cpu::expert_ffn_scratch>(),
       .gated_norm = op<GatedNorm, cpu::gated_norm>(),
       .gather = op<Gather, cpu::gather>(),
-      .gdn = op<Gdn, cpu::gdn, cpu::gdn_scratch>(),
+      .gdn = op<Gdn, cpu::gdn, cpu::gdn_scratch>(cpu::gdn_takes),
       .gdn_commit = op<GdnCommit, cpu::gdn_commit>(),
       .hc_read = op<HcRead, cpu::hc_read, cpu::hc_read_scratch>(),
       .hc_write = op<HcWrite, cpu::hc_write>(),
       .kv_append = op<KvAppend, cpu::kv_append>(),
       .matmul = op<MatMul, cpu::matmul_op, cpu::matmul_scratch>(),
       .ple_mix = op<PleMix, cpu::ple_mix>(),
-      .pool_keys = op<PoolKeys, cpu::pool_keys>(),
+      .pool_keys = op<PoolKeys, cpu::pool_keys>(cpu::pool_keys_takes),
       .qk_norm_rope = op<QkNormRope, cpu::qk_norm_rope>(),
-      .qsa_attend = op<QsaAttend, cpu::qsa_attend, cpu::qsa_attend_scratch>(),
+      .qsa_attend = op<QsaAttend, cpu::qsa_attend, cpu::qsa_attend_scratch>(cpu::qsa_attend_takes),
       .qsa_select = op<QsaSelect, cpu::qsa_select, cpu::qsa_select_scratch>(),
-      .router_topk = op<RouterTopk, cpu::router_topk>(),
-      .sample_rows = op<SampleRows, cpu::sample_rows>(),
+      .router_topk = op<RouterTopk, cpu::router_topk>(cpu::router_topk_takes),
+      .sample_rows = op<SampleRows, cpu::sample_rows, cpu::sample_rows_scratch>(),
       .shared_ffn = op<SharedFfn, cpu::shared_ffn, cpu::shared_ffn_scratch>(),
       .tail_commit = op<TailCommit, cpu::tail_commit>(),
       .zero = op<Zero, ref::zero>(),

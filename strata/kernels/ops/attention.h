@@ -19,14 +19,21 @@ struct KvPool {
   int blocks_per_page() const { return page_tokens / ratio; }
   // Index of the first element of a token's key (dim = dk) or value (dv) of one kv head.
   int64_t cell(const Rows& rows, int slot, int64_t index, int head, int dim) const {
-    const int64_t page = page_of(rows, slot, index);
+    return cell_of_page(page_of(rows, slot, index), index, head, dim);
+  }
+  int64_t cell_of_page(int64_t page, int64_t index, int head, int dim) const {
     return ((page * kv_heads + head) * page_tokens + index % page_tokens) * dim;
   }
   // The same of a block's pooled key.
   int64_t pooled_cell(const Rows& rows, int slot, int64_t block) const {
-    const int64_t page = page_of(rows, slot, block * ratio);
+    return pooled_cell_of_page(page_of(rows, slot, block * ratio), block);
+  }
+  int64_t pooled_cell_of_page(int64_t page, int64_t block) const {
     return (page * blocks_per_page() + block % blocks_per_page()) * index_dim;
   }
+  // Elements of a page: of keys or values, and of pooled keys.
+  int64_t page_size(int dim) const { return cell_of_page(1, 0, 0, dim); }
+  int64_t pooled_page_size() const { return pooled_cell_of_page(1, 0); }
   int64_t page_of(const Rows& rows, int slot, int64_t index) const {
     return rows.pages[static_cast<int64_t>(slot) * rows.pages_per_slot + index / page_tokens];
   }
@@ -36,6 +43,7 @@ struct KvPool {
 // pairs). Shapes: x [max_rows, row_stride] with head h at h * head_stride; out [max_rows, heads,
 // dim].
 struct QkNormRope {
+  static constexpr const char* kName = "qk_norm_rope";
   Rows rows;
   View<const float> x;
   const float* w = nullptr;
@@ -43,20 +51,24 @@ struct QkNormRope {
   float eps = 0;
   View<float> out;
 };
+void check(const QkNormRope& args);
 
 // Writes k and v of the rows behind the committed cells.
 // Shapes: k [max_rows, kv_heads, dk]; v [max_rows, kv_heads, dv].
 struct KvAppend {
+  static constexpr const char* kName = "kv_append";
   Rows rows;
   View<const float> k, v;
   KvPool pool;
 };
+void check(const KvAppend& args);
 
 // For each row that completes an index block: pooled = rope(rms(mean of the block's raw keys; w)),
 // rotated at the position of the block's first token. Raw keys before the sequence come from the
 // tail (depth ratio - 1).
 // Shapes: raw [max_rows, index_dim].
 struct PoolKeys {
+  static constexpr const char* kName = "pool_keys";
   Rows rows;
   View<const float> raw;
   const float* w = nullptr;
@@ -65,12 +77,14 @@ struct PoolKeys {
   Tail tail;
   KvPool pool;
 };
+void check(const PoolKeys& args);
 
 // The blocks that each row attends: of its complete blocks the `budget` best by
 // score_b = sum_h relu(q_h . pooled_b) / sqrt(index_dim), of equals the lower index first.
 // Shapes: q [max_rows, heads, index_dim]; blocks [max_rows, budget] ascending; n_blocks [max_rows].
 // A row whose complete blocks all fit gets n_blocks = -1: everything is selected.
 struct QsaSelect {
+  static constexpr const char* kName = "qsa_select";
   Rows rows;
   View<const float> q;
   int heads = 0, budget = 0;
@@ -79,6 +93,7 @@ struct QsaSelect {
   View<int32_t> blocks, n_blocks;
   View<std::byte> scratch;
 };
+void check(const QsaSelect& args);
 
 // Softmax attention over the selected tokens, then the output gate:
 //   o_h = sum_s softmax_s(q_h . k_s / sqrt(dk)) v_s;  out = o * sigm(gate)
@@ -87,6 +102,7 @@ struct QsaSelect {
 // Shapes: q [max_rows, heads, dk]; gate [max_rows, heads * gate_stride] read at
 //         h * gate_stride + gate_offset; out [max_rows, heads * dv].
 struct QsaAttend {
+  static constexpr const char* kName = "qsa_attend";
   Rows rows;
   View<const float> q, gate;
   int heads = 0, gate_stride = 0, gate_offset = 0;
@@ -97,5 +113,6 @@ struct QsaAttend {
   View<float> out;
   View<std::byte> scratch;
 };
+void check(const QsaAttend& args);
 
 }  // namespace strata::kernels

@@ -367,10 +367,12 @@ TEST(QsaAttendOp, ASelectionOfEverythingIsDense) {
   const std::vector<float> q = testing::normal(rng, 3 * s.heads * s.dk),
                            gate = testing::normal(rng, 3 * s.heads * (s.dk + s.dv));
   Cells cells(rng, s, CacheType::kF16, rows.n_pages(), 8);
-  const std::vector<int32_t> blocks = {0, 1, 2, 3};
+  // Of the one row that counts.
+  const std::vector<int32_t> blocks = {0, 1, 2, 3, -1, -1, -1, -1, -1, -1, -1, -1};
   for (const auto& m : testing::machines()) {
     std::vector<std::vector<float>> results;
-    for (int32_t n_blocks : {-1, 4}) {
+    for (int32_t n : {-1, 4}) {
+      const std::vector<int32_t> n_blocks = {n, -1, -1};
       std::vector<float> y(static_cast<size_t>(3 * s.heads * s.dv));
       m->run(m->ops().qsa_attend,
              QsaAttend{.rows = rows.rows(),
@@ -382,8 +384,8 @@ TEST(QsaAttendOp, ASelectionOfEverythingIsDense) {
                        .budget = 4,
                        .max_context = 64,
                        .pool = cells.pool(),
-                       .blocks = View<const int32_t>(blocks.data(), {1, 4}),
-                       .n_blocks = View<const int32_t>(&n_blocks, {1}),
+                       .blocks = View<const int32_t>(blocks.data(), {3, 4}),
+                       .n_blocks = View<const int32_t>(n_blocks.data(), {3}),
                        .out = View<float>(y.data(), {3, s.heads * s.dv})});
       results.push_back(y);
     }

@@ -31,65 +31,67 @@ device::Cost elementwise(const char* op, Bytes read, Bytes written) {
 
 }  // namespace
 
-device::Cost cost_of(const Conv& a) { return elementwise("conv", bytes(a.x), bytes(a.out)); }
+device::Cost cost_of(const Conv& a) { return elementwise(Conv::kName, bytes(a.x), bytes(a.out)); }
 device::Cost cost_of(const CopyRows& a) {
-  return elementwise("copy_rows", bytes(a.out), bytes(a.out));
+  return elementwise(CopyRows::kName, bytes(a.out), bytes(a.out));
 }
 device::Cost cost_of(const DraftInput& a) {
-  return elementwise("draft_input", bytes(a.e) + bytes(a.residual), bytes(a.out));
+  return elementwise(DraftInput::kName, bytes(a.e) + bytes(a.residual), bytes(a.out));
 }
 device::Cost cost_of(const Embed& a) {
   const Bytes rows = static_cast<Bytes>(a.out.extent(0));
-  return elementwise("embed", rows * quant::row_bytes(a.table.type, a.table.cols), bytes(a.out));
+  return elementwise(Embed::kName, rows * quant::row_bytes(a.table.type, a.table.cols),
+                     bytes(a.out));
 }
 device::Cost cost_of(const ExpertCombine& a) {
-  return elementwise("expert_combine", bytes(a.expert) + bytes(a.shared), bytes(a.y));
+  return elementwise(ExpertCombine::kName, bytes(a.expert) + bytes(a.shared), bytes(a.y));
 }
 device::Cost cost_of(const ExpertFfn& a) {
   const int64_t rows = a.x.extent(0), pairs = rows * a.id.extent(1);
   const Weights one({a.shape.gate, a.shape.up, a.shape.down}, 1);
   const Weights shared({a.shared.gate, a.shared.up, a.shared.down}, rows);
   const int64_t distinct = std::min<int64_t>(pairs, a.parts.extent(0));
-  return {.op = "expert_ffn",
+  return {.op = ExpertFfn::kName,
           .read = one.read * static_cast<Bytes>(distinct) + shared.read + bytes(a.x),
           .written = bytes(a.out) + bytes(a.shared.y),
           .ops = one.ops * static_cast<uint64_t>(pairs) + shared.ops};
 }
 device::Cost cost_of(const GatedNorm& a) {
-  return elementwise("gated_norm", bytes(a.o) + bytes(a.z), bytes(a.out));
+  return elementwise(GatedNorm::kName, bytes(a.o) + bytes(a.z), bytes(a.out));
 }
 device::Cost cost_of(const Gather& a) {
   const Bytes rows = static_cast<Bytes>(a.index.size());
-  return elementwise("gather", rows * quant::row_bytes(a.table.type, a.table.cols), bytes(a.out));
+  return elementwise(Gather::kName, rows * quant::row_bytes(a.table.type, a.table.cols),
+                     bytes(a.out));
 }
 device::Cost cost_of(const Gdn& a) {
   const Bytes state = static_cast<Bytes>(a.value_heads) * a.dk * a.dv * 4;
   const Bytes seqs = static_cast<Bytes>(a.rows.max_seqs);
-  return {.op = "gdn",
+  return {.op = Gdn::kName,
           .read = state * seqs + bytes(a.qkv),
           .written = state * seqs + bytes(a.o),
           .ops = static_cast<uint64_t>(a.rows.max_rows) * state * 2};
 }
 device::Cost cost_of(const GdnCommit& a) {
   const Bytes state = static_cast<Bytes>(a.value_heads) * a.dk * a.dv * 4;
-  return elementwise("gdn_commit", state * a.rows.max_seqs, state * a.rows.max_seqs);
+  return elementwise(GdnCommit::kName, state * a.rows.max_seqs, state * a.rows.max_seqs);
 }
 device::Cost cost_of(const HcRead& a) {
   const Weights w({a.down, a.up, a.inject}, a.residual.extent(0));
-  return {.op = "hc_read",
+  return {.op = HcRead::kName,
           .read = w.read + bytes(a.residual),
           .written = bytes(a.u) + bytes(a.inj),
           .ops = w.ops};
 }
 device::Cost cost_of(const HcWrite& a) {
-  return elementwise("hc_write", bytes(a.residual) + bytes(a.y), bytes(a.residual));
+  return elementwise(HcWrite::kName, bytes(a.residual) + bytes(a.y), bytes(a.residual));
 }
 device::Cost cost_of(const KvAppend& a) {
   const Bytes in = bytes(a.k) + bytes(a.v);
-  return elementwise("kv_append", in, in / 4 * static_cast<Bytes>(bytes_of(a.pool.type)));
+  return elementwise(KvAppend::kName, in, in / 4 * static_cast<Bytes>(bytes_of(a.pool.type)));
 }
 device::Cost cost_of(const MatMul& a) {
-  device::Cost cost{.op = "matmul", .read = bytes(a.x)};
+  device::Cost cost{.op = MatMul::kName, .read = bytes(a.x)};
   for (int i = 0; i < a.n_out; ++i) {
     const Weights w({a.out[i].w}, a.x.extent(0));
     cost.read += w.read;
@@ -99,20 +101,20 @@ device::Cost cost_of(const MatMul& a) {
   return cost;
 }
 device::Cost cost_of(const PleMix& a) {
-  return elementwise("ple_mix", bytes(a.key) + bytes(a.value) + bytes(a.residual),
+  return elementwise(PleMix::kName, bytes(a.key) + bytes(a.value) + bytes(a.residual),
                      bytes(a.z) + bytes(a.normed));
 }
 device::Cost cost_of(const PoolKeys& a) {
-  return elementwise("pool_keys", bytes(a.raw), bytes(a.raw) / 4);
+  return elementwise(PoolKeys::kName, bytes(a.raw), bytes(a.raw) / 4);
 }
 device::Cost cost_of(const QkNormRope& a) {
-  return elementwise("qk_norm_rope", bytes(a.out), bytes(a.out));
+  return elementwise(QkNormRope::kName, bytes(a.out), bytes(a.out));
 }
 device::Cost cost_of(const QsaAttend& a) {
   const int64_t selected = a.budget > 0 ? (int64_t{a.budget} + 1) * a.pool.ratio : a.max_context;
   const Bytes cells =
       static_cast<Bytes>(a.rows.max_rows) * static_cast<Bytes>(std::min(selected, a.max_context));
-  return {.op = "qsa_attend",
+  return {.op = QsaAttend::kName,
           .read = cells * static_cast<Bytes>(a.pool.kv_heads * (a.pool.dk + a.pool.dv)) *
                   static_cast<Bytes>(bytes_of(a.pool.type)),
           .written = bytes(a.out),
@@ -122,25 +124,25 @@ device::Cost cost_of(const QsaSelect& a) {
   const Bytes keys = static_cast<Bytes>(a.rows.max_rows) *
                      static_cast<Bytes>(a.max_context / a.pool.ratio) *
                      static_cast<Bytes>(a.pool.index_dim);
-  return {.op = "qsa_select",
+  return {.op = QsaSelect::kName,
           .read = keys * static_cast<Bytes>(bytes_of(a.pool.type)),
           .written = bytes(a.blocks),
           .ops = 2 * keys * static_cast<uint64_t>(a.heads)};
 }
 device::Cost cost_of(const RouterTopk& a) {
-  return elementwise("router_topk", bytes(a.logits), bytes(a.id) + bytes(a.weight));
+  return elementwise(RouterTopk::kName, bytes(a.logits), bytes(a.id) + bytes(a.weight));
 }
 device::Cost cost_of(const SampleRows& a) {
-  return elementwise("sample_rows", bytes(a.logits), bytes(a.chosen));
+  return elementwise(SampleRows::kName, bytes(a.logits), bytes(a.chosen));
 }
 device::Cost cost_of(const SharedFfn& a) {
   const Weights w({a.gate, a.up, a.down}, a.x.extent(0));
-  return {.op = "shared_ffn", .read = w.read + bytes(a.x), .written = bytes(a.y), .ops = w.ops};
+  return {.op = SharedFfn::kName, .read = w.read + bytes(a.x), .written = bytes(a.y), .ops = w.ops};
 }
 device::Cost cost_of(const TailCommit& a) {
   const Bytes tail = static_cast<Bytes>(a.tail.depth() * a.tail.width()) * 4;
-  return elementwise("tail_commit", tail * a.rows.max_seqs, tail * a.rows.max_seqs);
+  return elementwise(TailCommit::kName, tail * a.rows.max_seqs, tail * a.rows.max_seqs);
 }
-device::Cost cost_of(const Zero& a) { return elementwise("zero", 0, bytes(a.out)); }
+device::Cost cost_of(const Zero& a) { return elementwise(Zero::kName, 0, bytes(a.out)); }
 
 }  // namespace strata::kernels

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "strata/base/check.h"
 #include "strata/kernels/ops/cost.h"
 
 // How a backend that computes on the host fills its table: a body becomes an op.
@@ -16,20 +15,13 @@ void enqueue(device::Stream& stream, const Args& args) {
   }
 }
 
-// The same, with scratch whose size is checked before anything is written to it.
-template <class Args, auto kBody, auto kScratch>
-void enqueue_scratch(device::Stream& stream, const Args& args) {
-  STRATA_CHECK(kScratch(stream, args) <= static_cast<Bytes>(args.scratch.size()));
-  enqueue<Args, kBody>(stream, args);
-}
-
 template <class Args, auto kBody>
-constexpr Op<Args> op() {
-  return {.run = &enqueue<Args, kBody>};
+constexpr Op<Args> op(bool (*takes)(const Args&) = nullptr) {
+  return {.run = &enqueue<Args, kBody>, .takes = takes};
 }
 template <class Args, auto kBody, auto kScratch>
-constexpr Op<Args> op() {
-  return {.run = &enqueue_scratch<Args, kBody, kScratch>, .scratch = kScratch};
+constexpr Op<Args> op(bool (*takes)(const Args&) = nullptr) {
+  return {.run = &enqueue<Args, kBody>, .scratch = kScratch, .takes = takes};
 }
 
 }  // namespace strata::kernels

@@ -25,6 +25,7 @@ struct DeltaState {
 // Shapes: qkv [max_rows, 2 key_heads dk + value_heads dv]; beta, alpha [max_rows, value_heads];
 //         a, dt [value_heads]; o [max_rows, value_heads * dv].
 struct Gdn {
+  static constexpr const char* kName = "gdn";
   Rows rows;
   View<const float> qkv, beta, alpha;
   const float* a = nullptr;
@@ -35,17 +36,21 @@ struct Gdn {
   View<float> o;
   View<std::byte> scratch;
 };
+void check(const Gdn& args);
 
 // Replays kept[seq] logged rows on the committed side into the other. Same bits as Gdn.
 struct GdnCommit {
+  static constexpr const char* kName = "gdn_commit";
   Rows rows;
   const int32_t* kept = nullptr;  // [max_seqs]; < 0: leave alone
   int key_heads = 0, value_heads = 0, dk = 0, dv = 0;
   DeltaState state;
 };
+void check(const GdnCommit& args);
 
 // out = rms(o per head; w) * sigm(z). Shapes: o, z, out [max_rows, heads * dv]; w [dv].
 struct GatedNorm {
+  static constexpr const char* kName = "gated_norm";
   const int32_t* n_rows = nullptr;
   View<const float> o, z;
   const float* w = nullptr;
@@ -53,5 +58,6 @@ struct GatedNorm {
   float eps = 0;
   View<float> out;
 };
+void check(const GatedNorm& args);
 
 }  // namespace strata::kernels

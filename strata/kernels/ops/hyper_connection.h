@@ -11,6 +11,7 @@ namespace strata::kernels {
 // Shapes: residual [max_rows, streams, width]; norm [streams * width]; u [max_rows, width];
 //         inj [max_rows, streams], unused where inject is empty.
 struct HcRead {
+  static constexpr const char* kName = "hc_read";
   const int32_t* n_rows = nullptr;
   View<const float> residual;
   const float* norm = nullptr;
@@ -19,19 +20,23 @@ struct HcRead {
   View<float> u, inj;
   View<std::byte> scratch;
 };
+void check(const HcRead& args);
 
 // residual[s] += inj[s] * y. Shapes as above, y [max_rows, width].
 struct HcWrite {
+  static constexpr const char* kName = "hc_write";
   const int32_t* n_rows = nullptr;
   View<const float> inj, y;
   View<float> residual;
 };
+void check(const HcWrite& args);
 
 // The input of the draft layer: out[row, s] = [ rms(e; enorm) ; rms(R; hnorm)_s ].
 // Shapes: e [max_rows, width]; residual [max_rows, streams, width];
 //         out [max_rows, streams, 2 * width].
 // per_stream: one root mean square for each stream, else one over the full row.
 struct DraftInput {
+  static constexpr const char* kName = "draft_input";
   const int32_t* n_rows = nullptr;
   View<const float> e, residual;
   const float* enorm = nullptr;
@@ -40,5 +45,6 @@ struct DraftInput {
   bool per_stream = false;
   View<float> out;
 };
+void check(const DraftInput& args);
 
 }  // namespace strata::kernels

@@ -9,12 +9,14 @@ namespace strata::kernels {
 // first), renormalised to sum 1.
 // Shapes: logits [max_rows, experts], overwritten; id, weight [max_rows, top_k].
 struct RouterTopk {
+  static constexpr const char* kName = "router_topk";
   const int32_t* n_rows = nullptr;
   View<float> logits;
   int top_k = 0;
   View<int32_t> id;
   View<float> weight;
 };
+void check(const RouterTopk& args);
 
 // The layer's expert matrices without their data: types and shapes.
 struct ExpertShape {
@@ -34,6 +36,7 @@ struct ExpertShape {
 // shared: the expert that every row takes, computed in the same loops where it is given; what
 // SharedFfn says. y [max_rows, width].
 struct ExpertFfn {
+  static constexpr const char* kName = "expert_ffn";
   struct Shared {
     Weight gate, up, down;
     View<float> y;
@@ -47,26 +50,31 @@ struct ExpertFfn {
   View<float> out;
   View<std::byte> scratch;
 };
+void check(const ExpertFfn& args);
 
 // y = sum over the chosen experts, by ascending expert id, of weight * expert row, and last
 // sigm(gate_logit) * shared.
 // Shapes: expert [max_rows, top_k, width]; id, weight [max_rows, top_k]; shared [max_rows, width];
 //         gate_logit [max_rows, 1]; y [max_rows, width].
 struct ExpertCombine {
+  static constexpr const char* kName = "expert_combine";
   const int32_t* n_rows = nullptr;
   View<const float> expert;
   View<const int32_t> id;
   View<const float> weight, shared, gate_logit;
   View<float> y;
 };
+void check(const ExpertCombine& args);
 
 // y = down (silu(gate x) * (up x)): the shared expert. Shapes: x, y [max_rows, width].
 struct SharedFfn {
+  static constexpr const char* kName = "shared_ffn";
   const int32_t* n_rows = nullptr;
   View<const float> x;
   Weight gate, up, down;
   View<float> y;
   View<std::byte> scratch;
 };
+void check(const SharedFfn& args);
 
 }  // namespace strata::kernels

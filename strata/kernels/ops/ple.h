@@ -11,6 +11,7 @@ namespace strata::kernels {
 // Shapes: key, z, normed [max_rows, streams * width]; value [max_rows, width];
 //         residual [max_rows, streams, width]; norms [streams * width].
 struct PleMix {
+  static constexpr const char* kName = "ple_mix";
   const int32_t* n_rows = nullptr;
   View<const float> key, value, residual;
   const float* norm_key = nullptr;
@@ -19,6 +20,7 @@ struct PleMix {
   float eps = 0;
   View<float> z, normed;
 };
+void check(const PleMix& args);
 
 // A causal depthwise convolution over the tokens of each sequence, then silu:
 //   y[t, c] = silu(sum_k w[c, k] x[t - dilation (taps - 1 - k), c])
@@ -26,6 +28,7 @@ struct PleMix {
 // other side and log are written.
 // Shapes: x, z, out [max_rows, channels]; w [channels, taps]; tail depth = dilation * (taps - 1).
 struct Conv {
+  static constexpr const char* kName = "conv";
   Rows rows;
   View<const float> x;
   const float* w = nullptr;
@@ -34,13 +37,16 @@ struct Conv {
   Tail tail;
   View<float> out;
 };
+void check(const Conv& args);
 
 // Commits kept[seq] rows of a window: the tail's other side becomes the last rows of (committed
 // side, then log[0..kept)). Sequences with kept < 0 are left alone.
 struct TailCommit {
+  static constexpr const char* kName = "tail_commit";
   Rows rows;
   const int32_t* kept = nullptr;  // [max_seqs]
   Tail tail;
 };
+void check(const TailCommit& args);
 
 }  // namespace strata::kernels

@@ -33,8 +33,10 @@ struct TokenBias {
 // Repetition divides a positive logit of a seen token and multiplies a negative one; frequency
 // counts, presence does not. An id stands once among the counts of a row.
 // Shapes: logits [max_rows, vocab], overwritten; params [max_rows]; chosen [max_rows], -1 where the
-//         best logit is infinite or there is none: a broken computation.
+//         best logit is infinite or there is none: a broken computation. counts and biases hold
+//         what the params name.
 struct SampleRows {
+  static constexpr const char* kName = "sample_rows";
   const int32_t* n_rows = nullptr;
   View<float> logits;
   View<const SampleParams> params;
@@ -43,5 +45,6 @@ struct SampleRows {
   View<int32_t> chosen;
   View<std::byte> scratch;
 };
+void check(const SampleRows& args);
 
 }  // namespace strata::kernels

@@ -29,6 +29,7 @@ void expert_ffn(const ExpertFfn& a);
 void expert_combine(const ExpertCombine& a);
 void shared_ffn(const SharedFfn& a);
 void sample_rows(const SampleRows& a);
+Bytes sample_rows_scratch(const device::Stream& stream, const SampleRows& a);
 void zero(const Zero& a);
 
 // y[0, w.rows) = w x, one row of x. Allocates; the reference may.

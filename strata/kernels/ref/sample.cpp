@@ -2,8 +2,9 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <vector>
+#include <span>
 
+#include "strata/base/carver.h"
 #include "strata/kernels/ref/ref.h"
 #include "strata/kernels/ref/sample_row.h"
 
@@ -37,12 +38,11 @@ void apply_penalties(const SampleRows& a, const SampleParams& p, float* x) {
 
 // Keeps the first candidates in Better's order whose probabilities reach top_p, and of those the
 // ones with at least min_p times the best probability. `order` holds all candidates; it is sorted
-// only as far as needed.
-void filter_by_probability(const SampleParams& p, const float* x, float best,
-                           std::vector<int32_t>& order) {
-  std::vector<float> weight(order.size());
+// only as far as needed. weight has room for one number each. Returns how many stay.
+size_t filter_by_probability(const SampleParams& p, const float* x, float best,
+                             std::span<int32_t> order, float* weight) {
   for (size_t i = 0; i < order.size(); ++i) weight[i] = exp_c(x[order[i]] - best);
-  const float total = sum_c(weight.data(), static_cast<int64_t>(weight.size()));
+  const float total = sum_c(weight, static_cast<int64_t>(order.size()));
   size_t sorted = 0, kept = 0;
   float cumulative = 0;
   while (kept < order.size()) {
@@ -57,7 +57,7 @@ void filter_by_probability(const SampleParams& p, const float* x, float best,
     cumulative = cumulative + share;
     ++kept;
   }
-  order.resize(kept);
+  return kept;
 }
 
 int32_t argmax(const float* x, int32_t n) {
@@ -69,9 +69,25 @@ int32_t argmax(const float* x, int32_t n) {
   return best;
 }
 
+struct Scratch {
+  int32_t* order;  // [vocab] candidates
+  float* weight;   // [vocab] of each
+};
+
+Scratch carve(const SampleRows& a, Carver& carver) {
+  const int64_t vocab = a.logits.extent(1);
+  return {carver.take<int32_t>(vocab), carver.take<float>(vocab)};
+}
+
 }  // namespace
 
-int32_t sample_row(const SampleRows& a, int row) {
+Bytes sample_row_scratch(const SampleRows& a) {
+  Carver carver(nullptr);
+  carve(a, carver);
+  return carver.peak();
+}
+
+int32_t sample_row(const SampleRows& a, int row, std::byte* scratch) {
   const SampleParams& p = a.params[row];
   const int32_t n = static_cast<int32_t>(a.logits.extent(1));
   float* x = a.logits.row(row);
@@ -85,18 +101,22 @@ int32_t sample_row(const SampleRows& a, int row) {
   for (int32_t i = 0; i < n; ++i) x[i] = x[i] == x[i] ? x[i] * inverse : kMinusInfinity;
   const float best = x[top];
 
-  std::vector<int32_t> order;
+  Carver carver(scratch);
+  const Scratch s = carve(a, carver);
+  size_t n_order = 0;
   const bool by_probability = p.top_p < 1 || p.min_p > 0;
   if (p.top_k > 0 || by_probability) {
     for (int32_t i = 0; i < n; ++i) {
-      if (x[i] > kMinusInfinity) order.push_back(i);
+      if (x[i] > kMinusInfinity) s.order[n_order++] = i;
     }
-    if (p.top_k > 0 && static_cast<size_t>(p.top_k) < order.size()) {
-      std::nth_element(order.begin(), order.begin() + p.top_k, order.end(), Better{x});
-      order.resize(static_cast<size_t>(p.top_k));
-      std::sort(order.begin(), order.end());
+    if (p.top_k > 0 && static_cast<size_t>(p.top_k) < n_order) {
+      std::nth_element(s.order, s.order + p.top_k, s.order + n_order, Better{x});
+      n_order = static_cast<size_t>(p.top_k);
+      std::sort(s.order, s.order + n_order);
     }
-    if (by_probability) filter_by_probability(p, x, best, order);
+    if (by_probability) {
+      n_order = filter_by_probability(p, x, best, {s.order, n_order}, s.weight);
+    }
   }
 
   int32_t chosen = -1;
@@ -110,15 +130,19 @@ int32_t sample_row(const SampleRows& a, int row) {
   };
   consider(top);
   if (p.top_k > 0 || by_probability) {
-    for (int32_t id : order) consider(id);
+    for (size_t i = 0; i < n_order; ++i) consider(s.order[i]);
   } else {
     for (int32_t id = 0; id < n; ++id) consider(id);
   }
   return chosen;
 }
 
+Bytes sample_rows_scratch(const device::Stream&, const SampleRows& a) {
+  return sample_row_scratch(a);
+}
+
 void sample_rows(const SampleRows& a) {
-  for (int row = 0; row < *a.n_rows; ++row) a.chosen[row] = sample_row(a, row);
+  for (int row = 0; row < *a.n_rows; ++row) a.chosen[row] = sample_row(a, row, a.scratch.data());
 }
 
 }  // namespace strata::kernels::ref

@@ -25,7 +25,7 @@ const OpTable& ref_ops() {
       .qsa_attend = op<QsaAttend, ref::qsa_attend>(),
       .qsa_select = op<QsaSelect, ref::qsa_select>(),
       .router_topk = op<RouterTopk, ref::router_topk>(),
-      .sample_rows = op<SampleRows, ref::sample_rows>(),
+      .sample_rows = op<SampleRows, ref::sample_rows, ref::sample_rows_scratch>(),
       .shared_ffn = op<SharedFfn, ref::shared_ffn>(),
       .tail_commit = op<TailCommit, ref::tail_commit>(),
       .zero = op<Zero, ref::zero>(),

@@ -8,8 +8,6 @@ namespace strata::model {
 
 // The architecture of Qwen3.8-Flash-Next and of small models of its kind: hyper-connections, Gated
 // DeltaNet, block-sparse attention, experts, n-gram embedding (docs/model.md).
-std::unique_ptr<Model> open_qwen4exp(const gguf::Model& file, const ModelOptions& options,
-                                     device::Device& device, memory::Plan& plan);
-ModelFacts qwen4exp_facts(const gguf::Model& file);
+std::unique_ptr<Blueprint> read_qwen4exp(const gguf::Model& file);
 
 }  // namespace strata::model

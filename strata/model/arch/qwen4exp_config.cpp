@@ -148,8 +148,8 @@ void read_attention(const Reader& r, Qwen4ExpConfig& c) {
   const std::string type(
       r.metadata().find_string(Reader::key("rope.scaling.type")).value_or("none"));
   if (type == "yarn") {
-    c.yarn_factor = r.real("rope.scaling.factor", 1, 1024);
-    c.yarn_context = r.required("rope.scaling.original_context_length", 1, kMaxContext);
+    c.context.yarn_factor = r.real("rope.scaling.factor", 1, 1024);
+    c.context.yarn_context = r.required("rope.scaling.original_context_length", 1, kMaxContext);
   } else if (type != "none") {
     throw Error(ErrorCode::kUnsupported, format("{}: rope.scaling.type {} (only yarn is known)",
                                                 r.metadata().file(), gguf::escaped(type)));
@@ -305,7 +305,7 @@ Qwen4ExpConfig read_qwen4exp_config(const gguf::Model& file) {
                        "for, not as the model",
                        metadata.file()));
   }
-  c.trained_context = r.required("context_length", 1, kMaxContext);
+  c.context.trained = r.required("context_length", 1, kMaxContext);
   c.width = r.required("embedding_length", 1, 1 << 20);
   c.eps = static_cast<float>(r.real("attention.layer_norm_rms_epsilon", 1e-12, 0.1));
   c.n_vocab =

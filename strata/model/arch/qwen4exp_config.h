@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "strata/gguf/model.h"
+#include "strata/model/options.h"
 
 namespace strata::model {
 
@@ -14,7 +15,7 @@ struct Qwen4ExpConfig {
   std::string name;  // general.name
   int n_layers = 0;  // of the trunk
   int n_draft_layers = 0;
-  int64_t trained_context = 0;
+  ContextRange context;
   int width = 0;  // E
   int n_vocab = 0;
   float eps = 0;
@@ -32,8 +33,6 @@ struct Qwen4ExpConfig {
   int rope_dims = 0;
   double rope_base = 0;
   std::vector<int> rope_sections;  // T, H, W, 0
-  double yarn_factor = 1;          // 1: off
-  int64_t yarn_context = 0;        // the context it extends
 
   // Gated DeltaNet.
   int gdn_taps = 0, gdn_dk = 0, gdn_dv = 0, gdn_key_heads = 0, gdn_value_heads = 0;

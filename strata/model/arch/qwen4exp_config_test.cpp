@@ -66,7 +66,7 @@ TEST(Qwen4ExpConfig, ReadsTheTinyModel) {
   EXPECT_EQ(c.name, "tiny");
   EXPECT_EQ(c.n_layers, 4);
   EXPECT_EQ(c.n_draft_layers, 1);
-  EXPECT_EQ(c.trained_context, 512);
+  EXPECT_EQ(c.context.trained, 512);
   EXPECT_EQ(c.recurrent, (std::vector<bool>{true, true, true, false, false}));
   EXPECT_EQ(c.ratio, (std::vector<int>{0, 0, 0, 4, 4}));
   EXPECT_EQ(c.index_budget(3), 4);
@@ -76,7 +76,7 @@ TEST(Qwen4ExpConfig, ReadsTheTinyModel) {
   EXPECT_EQ(c.ple_depth(), 9);
   EXPECT_EQ(c.n_ple_rows(), 8);
   EXPECT_TRUE(c.draft_norm_per_stream);
-  EXPECT_EQ(c.yarn_factor, 1);
+  EXPECT_EQ(c.context.yarn_factor, 1);
   open(tiny());
 }
 

@@ -295,6 +295,29 @@ TEST(SessionFailures, ACheckpointThatDoesNotFitIsRefused) {
   EXPECT_EQ(m.hash(small), fresh);
 }
 
+// Copies of state fail like everything else, and the session stays what it was.
+TEST(SessionFailures, ARestoreThatFailsChangesNothing) {
+  Loaded m("tiny", {.slots = 1, .devices = "sim:1GiB"});
+  const auto session = m.session();
+  m.step(*session, std::vector<int32_t>{1, 2, 3});
+  const uint64_t early = m.hash(*session);
+  const Checkpoint checkpoint = session->checkpoint(m.stream());
+  m.step(*session, std::vector<int32_t>{4, 5});
+  const uint64_t late = m.hash(*session);
+  EXPECT_NE(early, late);
+  device::SimFaults& faults = device::faults_of(m.stream().device());
+  for (const device::FaultPoint point : {device::FaultPoint::kCopy, device::FaultPoint::kRun}) {
+    for (uint64_t nth = 1; nth <= checkpoint.recurrent.size(); ++nth) {
+      faults.add({.point = point, .nth = nth});
+      EXPECT_THROW(session->restore(m.stream(), checkpoint), Error) << nth;
+      faults.clear();
+      ASSERT_EQ(m.hash(*session), late) << nth;
+    }
+  }
+  session->restore(m.stream(), checkpoint);
+  EXPECT_EQ(m.hash(*session), early);
+}
+
 TEST(StateDeath, MoreThanTheWindowIsKeptWholeOrNotAtAll) {
   Loaded m("tiny-nople", {.chunk = 64, .window = 4});
   const auto session = m.session();

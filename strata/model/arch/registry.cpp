@@ -12,7 +12,7 @@ namespace strata::model {
 namespace {
 
 constexpr std::array<ArchitectureEntry, 1> kArchitectures = {{
-    {"qwen4exp", open_qwen4exp, qwen4exp_facts},
+    {"qwen4exp", read_qwen4exp},
 }};
 
 }  // namespace

@@ -10,9 +10,7 @@ namespace strata::model {
 // What strata knows about one architecture.
 struct ArchitectureEntry {
   std::string_view name;  // general.architecture
-  std::unique_ptr<Model> (*open)(const gguf::Model&, const ModelOptions&, device::Device&,
-                                 memory::Plan&);
-  ModelFacts (*facts)(const gguf::Model&);
+  std::unique_ptr<Blueprint> (*read)(const gguf::Model&);
 };
 
 // Errors: kUnsupported naming the file's architecture and the known ones.

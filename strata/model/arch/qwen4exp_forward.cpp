@@ -1,0 +1,352 @@
+#include <algorithm>
+#include <vector>
+
+#include "strata/base/check.h"
+#include "strata/model/arch/qwen4exp_model.h"
+
+namespace strata::model {
+
+void Qwen4Exp::hc_read(OpPass& pass, const HcSite& site, View<float> residual,
+                       const int32_t* n_rows, View<float> u) {
+  pass.run(pass.ops.hc_read, kernels::HcRead{.n_rows = n_rows,
+                                             .residual = residual,
+                                             .norm = site.norm,
+                                             .down = site.down,
+                                             .up = site.up,
+                                             .inject = site.inject,
+                                             .eps = c_.eps,
+                                             .u = u,
+                                             .inj = b_.inj});
+}
+
+void Qwen4Exp::hc_write(OpPass& pass) {
+  pass.run(
+      pass.ops.hc_write,
+      kernels::HcWrite{
+          .n_rows = inputs_->rows().n_rows, .inj = b_.inj, .y = b_.y, .residual = b_.residual});
+}
+
+void Qwen4Exp::ple(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state) {
+  const kernels::Rows& rows = inputs_->rows();
+  pass.run(pass.ops.gather,
+           kernels::Gather{
+               .n_rows = rows.n_rows,
+               .index = View<const int64_t>(inputs_->ple_rows(), {options_.chunk, c_.n_ple_rows()}),
+               .table = w_.ple_table,
+               .out = b_.ple_emb});
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{.n_rows = rows.n_rows,
+                           .x = b_.ple_emb,
+                           .out = {{{w.ple_key, b_.ple_key}, {w.ple_value, b_.ple_value}}},
+                           .n_out = 2});
+  pass.run(pass.ops.ple_mix, kernels::PleMix{.n_rows = rows.n_rows,
+                                             .key = b_.ple_key,
+                                             .value = b_.ple_value,
+                                             .residual = b_.residual,
+                                             .norm_key = w.ple_norm_key,
+                                             .norm_query = w.ple_norm_query,
+                                             .norm_conv = w.ple_norm_conv,
+                                             .eps = c_.eps,
+                                             .z = b_.ple_z,
+                                             .normed = b_.ple_normed});
+  pass.run(pass.ops.conv, kernels::Conv{.rows = rows,
+                                        .x = b_.ple_normed,
+                                        .w = w.ple_conv,
+                                        .taps = c_.ple_taps,
+                                        .dilation = c_.ple_ngram,
+                                        .z = b_.ple_z,
+                                        .tail = state.ple,
+                                        .out = b_.residual});
+}
+
+void Qwen4Exp::delta_net(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state) {
+  const kernels::Rows& rows = inputs_->rows();
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{
+               .n_rows = rows.n_rows,
+               .x = b_.u,
+               .out = {{{w.qkv, b_.qkv}, {w.z, b_.z}, {w.beta, b_.beta}, {w.alpha, b_.alpha}}},
+               .n_out = 4});
+  pass.run(pass.ops.conv, kernels::Conv{.rows = rows,
+                                        .x = b_.qkv,
+                                        .w = w.conv,
+                                        .taps = c_.gdn_taps,
+                                        .dilation = 1,
+                                        .tail = state.conv,
+                                        .out = b_.conv});
+  pass.run(pass.ops.gdn, kernels::Gdn{.rows = rows,
+                                      .qkv = b_.conv,
+                                      .beta = b_.beta,
+                                      .alpha = b_.alpha,
+                                      .a = w.a,
+                                      .dt = w.dt,
+                                      .key_heads = c_.gdn_key_heads,
+                                      .value_heads = c_.gdn_value_heads,
+                                      .dk = c_.gdn_dk,
+                                      .dv = c_.gdn_dv,
+                                      .eps = c_.eps,
+                                      .state = state.delta,
+                                      .o = b_.o});
+  pass.run(pass.ops.gated_norm, kernels::GatedNorm{.n_rows = rows.n_rows,
+                                                   .o = b_.o,
+                                                   .z = b_.z,
+                                                   .w = w.delta_norm,
+                                                   .dv = c_.gdn_dv,
+                                                   .eps = c_.eps,
+                                                   .out = b_.gated});
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{
+               .n_rows = rows.n_rows, .x = b_.gated, .out = {{{w.delta_out, b_.y}}}, .n_out = 1});
+}
+
+void Qwen4Exp::attention(OpPass& pass, int l, const Qwen4ExpLayer& w, const LayerState& state) {
+  const kernels::Rows& rows = inputs_->rows();
+  const bool sparse = c_.ratio[static_cast<size_t>(l)] > 0;
+  const int stride = c_.dk + c_.dv, pairs = c_.rope_pairs(), budget = c_.index_budget(l);
+  kernels::MatMul project{.n_rows = rows.n_rows,
+                          .x = b_.u,
+                          .out = {{{w.q, b_.q_gate}, {w.k, b_.k_raw}, {w.v, b_.v}}},
+                          .n_out = 3};
+  if (sparse) {
+    project.out[3] = {w.index_q, b_.index_q_raw};
+    project.out[4] = {w.index_k, b_.index_k_raw};
+    project.n_out = 5;
+  }
+  pass.run(pass.ops.matmul, project);
+
+  const auto norm_rope = [&](View<float> x, const float* norm, int heads, int dim, int head_stride,
+                             View<float> out) {
+    pass.run(pass.ops.qk_norm_rope, kernels::QkNormRope{.rows = rows,
+                                                        .x = x,
+                                                        .w = norm,
+                                                        .heads = heads,
+                                                        .dim = dim,
+                                                        .head_stride = head_stride,
+                                                        .pairs = pairs,
+                                                        .eps = c_.eps,
+                                                        .out = out});
+  };
+  norm_rope(b_.q_gate, w.q_norm, c_.heads, c_.dk, stride, b_.q);
+  norm_rope(b_.k_raw, w.k_norm, c_.kv_heads, c_.dk, c_.dk, b_.k);
+  pass.run(pass.ops.kv_append,
+           kernels::KvAppend{.rows = rows, .k = b_.k, .v = b_.v, .pool = state.kv});
+
+  // Layers differ in budget: the first rows of the array, as narrow as this layer needs.
+  const View<int32_t> blocks(b_.blocks.data(), {options_.chunk, budget});
+  if (sparse) {
+    norm_rope(b_.index_q_raw, w.index_q_norm, c_.index_heads, c_.index_dim, c_.index_dim,
+              b_.index_q);
+    pass.run(pass.ops.pool_keys, kernels::PoolKeys{.rows = rows,
+                                                   .raw = b_.index_k_raw,
+                                                   .w = w.index_k_norm,
+                                                   .pairs = pairs,
+                                                   .eps = c_.eps,
+                                                   .tail = state.raw_keys,
+                                                   .pool = state.kv});
+    pass.run(pass.ops.qsa_select, kernels::QsaSelect{.rows = rows,
+                                                     .q = b_.index_q,
+                                                     .heads = c_.index_heads,
+                                                     .budget = budget,
+                                                     .max_context = options_.max_context,
+                                                     .pool = state.kv,
+                                                     .blocks = blocks,
+                                                     .n_blocks = b_.n_blocks});
+  }
+  pass.run(pass.ops.qsa_attend, kernels::QsaAttend{.rows = rows,
+                                                   .q = b_.q,
+                                                   .gate = b_.q_gate,
+                                                   .heads = c_.heads,
+                                                   .gate_stride = stride,
+                                                   .gate_offset = c_.dk,
+                                                   .budget = budget,
+                                                   .max_context = options_.max_context,
+                                                   .pool = state.kv,
+                                                   .blocks = blocks,
+                                                   .n_blocks = b_.n_blocks,
+                                                   .out = b_.attended});
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{
+               .n_rows = rows.n_rows, .x = b_.attended, .out = {{{w.out, b_.y}}}, .n_out = 1});
+}
+
+void Qwen4Exp::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
+  const int32_t* n_rows = inputs_->rows().n_rows;
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{.n_rows = n_rows,
+                           .x = b_.u,
+                           .out = {{{w.router, b_.router}, {w.shared_gate, b_.shared_gate}}},
+                           .n_out = 2});
+  pass.run(pass.ops.router_topk, kernels::RouterTopk{.n_rows = n_rows,
+                                                     .logits = b_.router,
+                                                     .top_k = c_.top_k,
+                                                     .id = b_.expert_id,
+                                                     .weight = b_.weight});
+  kernels::ExpertFfn ffn{.n_rows = n_rows,
+                         .x = b_.u,
+                         .id = b_.expert_id,
+                         .parts = View<const std::byte* const>(nullptr, {c_.n_experts, 3}),
+                         .shape = w.experts,
+                         .shared = {.gate = w.shared_gate_proj,
+                                    .up = w.shared_up,
+                                    .down = w.shared_down,
+                                    .y = b_.shared},
+                         .out = b_.expert_out};
+  if (pass.measuring()) {
+    pass.run(pass.ops.expert_ffn, ffn);
+  } else {
+    memory::ExpertLease lease = store_.acquire(LayerId(l));
+    ffn.parts = lease.parts;
+    pass.run(pass.ops.expert_ffn, ffn);
+    if (lease.lease) pass.stream().release_after(std::move(lease.lease));
+  }
+  pass.run(pass.ops.expert_combine, kernels::ExpertCombine{.n_rows = n_rows,
+                                                           .expert = b_.expert_out,
+                                                           .id = b_.expert_id,
+                                                           .weight = b_.weight,
+                                                           .shared = b_.shared,
+                                                           .gate_logit = b_.shared_gate,
+                                                           .y = b_.y});
+}
+
+void Qwen4Exp::layer(OpPass& pass, int l, const LayerState& state) {
+  const Qwen4ExpLayer& w = w_.layers[static_cast<size_t>(l)];
+  const int32_t* n_rows = inputs_->rows().n_rows;
+  const bool recurrent = c_.recurrent[static_cast<size_t>(l)];
+  if (c_.is_ple_layer(l)) ple(pass, w, state);
+  hc_read(pass, w.attention_site, b_.residual, n_rows, b_.u);
+  if (recurrent) {
+    delta_net(pass, w, state);
+  } else {
+    attention(pass, l, w, state);
+    // The selection overlays the experts' arrays: look at it now.
+    if (observer_ && !pass.measuring()) observe(pass.stream(), l, true);
+  }
+  hc_write(pass);
+  hc_read(pass, w.ffn_site, b_.residual, n_rows, b_.u);
+  experts(pass, l, w);
+  hc_write(pass);
+  if (observer_ && !pass.measuring()) observe(pass.stream(), l, false);
+}
+
+void Qwen4Exp::trunk(OpPass& pass) {
+  const kernels::Rows& rows = inputs_->rows();
+  pass.run(pass.ops.embed, kernels::Embed{.n_rows = rows.n_rows,
+                                          .id = View<const int32_t>(rows.id, {options_.chunk}),
+                                          .table = w_.embedding,
+                                          .out = b_.residual,
+                                          .copies = c_.streams});
+  for (int l = 0; l < c_.n_layers; ++l) layer(pass, l, states_->layer(l));
+}
+
+void Qwen4Exp::trunk_head(OpPass& pass, const HcSite& site, const kernels::Weight& output) {
+  const int32_t* n_out = inputs_->n_out_rows();
+  pass.run(pass.ops.copy_rows,
+           kernels::CopyRows{.n_rows = n_out,
+                             .index = View<const int32_t>(inputs_->out_index(), {options_.max_out}),
+                             .x = b_.residual,
+                             .out = b_.out_residual});
+  hc_read(pass, site, b_.out_residual, n_out, b_.out_u);
+  pass.run(
+      pass.ops.matmul,
+      kernels::MatMul{.n_rows = n_out, .x = b_.out_u, .out = {{{output, b_.logits}}}, .n_out = 1});
+}
+
+void Qwen4Exp::draft_pass(OpPass& pass) {
+  const kernels::Rows& rows = inputs_->rows();
+  const int64_t n = options_.chunk;
+  pass.run(pass.ops.embed,
+           kernels::Embed{.n_rows = rows.n_rows,
+                          .id = View<const int32_t>(rows.id, {n}),
+                          .table = w_.draft_embedding ? w_.draft_embedding : w_.embedding,
+                          .out = b_.draft_e,
+                          .copies = 1});
+  pass.run(pass.ops.draft_input,
+           kernels::DraftInput{.n_rows = rows.n_rows,
+                               .e = View<const float>(b_.draft_e.data(), {n, c_.width}),
+                               .residual = b_.residual,
+                               .enorm = w_.enorm,
+                               .hnorm = w_.hnorm,
+                               .eps = c_.eps,
+                               .per_stream = c_.draft_norm_per_stream,
+                               .out = b_.draft_pairs});
+  // For the projection each stream of a row is a row of its own.
+  const int64_t n_streams = n * c_.streams;
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{
+               .n_rows = inputs_->n_stream_rows(),
+               .x = View<const float>(b_.draft_pairs.data(), {n_streams, 2 * int64_t{c_.width}}),
+               .out = {{{w_.eh_proj, View<float>(b_.residual.data(), {n_streams, c_.width})}}},
+               .n_out = 1});
+  layer(pass, c_.n_layers, draft_states_->layer(0));
+}
+
+void Qwen4Exp::forward(device::Stream& stream) {
+  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
+  trunk(pass);
+}
+
+void Qwen4Exp::head(device::Stream& stream) {
+  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
+  trunk_head(pass, w_.final_site, w_.output);
+}
+
+void Qwen4Exp::draft(device::Stream& stream) {
+  STRATA_CHECK(draft_);
+  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
+  draft_pass(pass);
+}
+
+void Qwen4Exp::draft_head(device::Stream& stream) {
+  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
+  trunk_head(pass, w_.draft_site, w_.draft_output ? w_.draft_output : w_.output);
+}
+
+void Qwen4Exp::commit_pass(OpPass& pass) {
+  const kernels::Rows& rows = inputs_->rows();
+  for (int l = 0; l < c_.n_layers; ++l) {
+    const LayerState& state = states_->layer(l);
+    for (const kernels::Tail* tail : {&state.raw_keys, &state.conv, &state.ple}) {
+      if (tail->state.rank() == 0) continue;
+      pass.run(pass.ops.tail_commit,
+               kernels::TailCommit{.rows = rows, .kept = inputs_->kept(), .tail = *tail});
+    }
+    if (state.delta.s.rank() == 0) continue;
+    pass.run(pass.ops.gdn_commit, kernels::GdnCommit{.rows = rows,
+                                                     .kept = inputs_->kept(),
+                                                     .key_heads = c_.gdn_key_heads,
+                                                     .value_heads = c_.gdn_value_heads,
+                                                     .dk = c_.gdn_dk,
+                                                     .dv = c_.gdn_dv,
+                                                     .state = state.delta});
+  }
+}
+
+void Qwen4Exp::commit(device::Stream& stream) {
+  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
+  commit_pass(pass);
+}
+
+void Qwen4Exp::observe(device::Stream& stream, int l, bool selected) {
+  const int64_t n = inputs_->n_rows();
+  const auto rows = [&]<class T>(const View<T>& from, int64_t width) {
+    return copies_->read(stream, static_cast<const T*>(from.data()), n * width);
+  };
+  if (selected) {
+    const int budget = c_.index_budget(l), ratio = c_.ratio[static_cast<size_t>(l)];
+    const std::vector<int32_t> blocks = rows(b_.blocks, budget);
+    std::vector<int32_t> n_blocks = rows(b_.n_blocks, 1);
+    // Nothing was selected, and what lies there is of another layer.
+    if (ratio == 0) std::ranges::fill(n_blocks, -1);
+    observer_->selection(l, ratio, View<const int32_t>(blocks.data(), {n, budget}),
+                         View<const int32_t>(n_blocks.data(), {n}));
+    return;
+  }
+  const std::vector<float> residual = rows(b_.residual, int64_t{c_.streams} * c_.width);
+  observer_->residual(l, View<const float>(residual.data(), {n, c_.streams, c_.width}));
+  const std::vector<int32_t> id = rows(b_.expert_id, c_.top_k);
+  const std::vector<float> weight = rows(b_.weight, c_.top_k);
+  observer_->experts(l, View<const int32_t>(id.data(), {n, c_.top_k}),
+                     View<const float>(weight.data(), {n, c_.top_k}));
+}
+
+}  // namespace strata::model

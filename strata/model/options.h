@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "strata/kernels/ops/attention.h"
+#include "strata/kernels/ops/rows.h"
+
+namespace strata::model {
+
+// How a model is to run; resolved values, no "auto".
+struct ModelOptions {
+  int64_t max_context = 0;  // tokens a slot can hold, prompt and answer together
+  int slots = 1;
+  int chunk = 512;  // rows of a step
+  int max_out = 1;  // rows of a step whose logits are wanted
+  int window = 16;  // rows of which a part can be committed
+  kernels::CacheType cache = kernels::CacheType::kF16;
+  // Of the matrices for products; without a tile form they stay as the file has them.
+  kernels::Packing packing = kernels::Packing::kGguf;
+  bool draft = false;                         // load the draft layer, if the file has one
+  std::optional<bool> draft_norm_per_stream;  // overrides the file
+  double yarn_factor = 0;                     // above 0: overrides the file; 1 = off
+  int64_t yarn_context = 0;
+};
+
+// What can be laid out at all: indexes are 32 bits wide.
+// Errors: kInvalidArgument naming the option.
+void require_sizes(const ModelOptions& options);
+
+// How far positions reach: the context of the training, and what stretches it.
+struct ContextRange {
+  int64_t trained = 0;
+  double yarn_factor = 1;    // 1: not stretched
+  int64_t yarn_context = 0;  // what the factor counts from
+
+  // The tokens that the scaling is made for.
+  int64_t scaled() const;
+};
+
+// The file's range with the scaling of the options, where they have one. Errors: kInvalidArgument
+// for a factor that is none, or if max_context is beyond the range and nothing stretches it; it
+// then says what would. model: its name, for that.
+ContextRange resolve_context(const ModelOptions& options, const ContextRange& of_file,
+                             const std::string& model);
+
+}  // namespace strata::model

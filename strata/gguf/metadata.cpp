@@ -173,10 +173,6 @@ std::optional<std::vector<int64_t>> Metadata::find_i64s(std::string_view key) co
   return find_scalars<int64_t>(key, "an array of signed integers", to_i64);
 }
 
-std::optional<std::vector<double>> Metadata::find_f64s(std::string_view key) const {
-  return find_scalars<double>(key, "an array of numbers", to_f64);
-}
-
 std::optional<std::vector<bool>> Metadata::find_bools(std::string_view key) const {
   return find_scalars<bool>(key, "an array of bools", to_bool);
 }

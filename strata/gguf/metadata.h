@@ -43,21 +43,17 @@ class Metadata {
   std::optional<std::string_view> find_string(std::string_view key) const;
   std::optional<std::vector<uint64_t>> find_u64s(std::string_view key) const;
   std::optional<std::vector<int64_t>> find_i64s(std::string_view key) const;
-  std::optional<std::vector<double>> find_f64s(std::string_view key) const;
   std::optional<std::vector<bool>> find_bools(std::string_view key) const;
   std::optional<std::span<const std::string_view>> find_strings(std::string_view key) const;
 
   uint64_t get_u64(std::string_view key) const { return require(find_u64(key), key); }
   int64_t get_i64(std::string_view key) const { return require(find_i64(key), key); }
   double get_f64(std::string_view key) const { return require(find_f64(key), key); }
-  bool get_bool(std::string_view key) const { return require(find_bool(key), key); }
   std::string_view get_string(std::string_view key) const { return require(find_string(key), key); }
   std::vector<uint64_t> get_u64s(std::string_view key) const {
     return require(find_u64s(key), key);
   }
   std::vector<int64_t> get_i64s(std::string_view key) const { return require(find_i64s(key), key); }
-  std::vector<double> get_f64s(std::string_view key) const { return require(find_f64s(key), key); }
-  std::vector<bool> get_bools(std::string_view key) const { return require(find_bools(key), key); }
   std::span<const std::string_view> get_strings(std::string_view key) const {
     return require(find_strings(key), key);
   }

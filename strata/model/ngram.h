@@ -15,7 +15,6 @@ struct NgramHash {
   std::vector<uint64_t> multipliers;     // [order]
   std::vector<uint64_t> offsets, sizes;  // [(order - 1) * heads] of each head's part of the table
 
-  int rows_a_token() const { return (order - 1) * heads; }
   // Appends the rows of ids[first..]; ids start where the session does.
   void append_rows(std::span<const int32_t> ids, size_t first, std::vector<int64_t>& out) const;
 };

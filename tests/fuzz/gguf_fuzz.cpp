@@ -46,12 +46,11 @@ void ask_for_every_type(const strata::gguf::Metadata& metadata) {
     ignore_errors([&] { metadata.get_u64(entry.key); });
     ignore_errors([&] { metadata.get_i64(entry.key); });
     ignore_errors([&] { metadata.get_f64(entry.key); });
-    ignore_errors([&] { metadata.get_bool(entry.key); });
+    ignore_errors([&] { metadata.find_bool(entry.key); });
     ignore_errors([&] { metadata.get_string(entry.key); });
     ignore_errors([&] { metadata.get_u64s(entry.key); });
     ignore_errors([&] { metadata.get_i64s(entry.key); });
-    ignore_errors([&] { metadata.get_f64s(entry.key); });
-    ignore_errors([&] { metadata.get_bools(entry.key); });
+    ignore_errors([&] { metadata.find_bools(entry.key); });
     ignore_errors([&] { metadata.get_strings(entry.key); });
   }
 }

@@ -28,13 +28,13 @@ CodePointRanges intersection(const CodePointRanges& a, const CodePointRanges& b)
 // Writes a character that is_scalar() as UTF-8.
 void append_utf8(std::string& out, char32_t c);
 
-struct ByteRange {
+struct ByteBounds {
   uint8_t first = 0;
   uint8_t last = 0;
 };
 // The strings whose i-th byte lies in bytes[i].
 struct ByteSequence {
-  ByteRange bytes[4];
+  ByteBounds bytes[4];
   int n_bytes = 0;
 };
 // The UTF-8 of a normalised range as few sequences: at most about a dozen.

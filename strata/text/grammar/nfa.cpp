@@ -68,7 +68,7 @@ class NfaBuilder {
     nfa_.first_edge[from] = static_cast<uint32_t>(nfa_.edges.size());
   }
 
-  void add_bytes(uint32_t from, ByteRange range, uint32_t to) {
+  void add_bytes(uint32_t from, ByteBounds range, uint32_t to) {
     add_edge(from, {.to = to, .kind = Nfa::Kind::kBytes, .first = range.first, .last = range.last});
   }
 
@@ -138,7 +138,7 @@ class NfaBuilder {
     for (const ByteSequence& sequence : sequences) {
       uint32_t to = end;
       for (int i = sequence.n_bytes - 1; i > 0; --i) {
-        const ByteRange range = sequence.bytes[i];
+        const ByteBounds range = sequence.bytes[i];
         const auto [found, is_new] = tails.try_emplace({range.first, range.last, to}, 0);
         if (is_new) {
           found->second = add_state();

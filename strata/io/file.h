@@ -14,13 +14,16 @@ class File final : public ByteSource {
   // that is no regular file, kIo for what else the system refuses; all name the path.
   static File open(const std::string& path);
 
+  std::string identity() const override { return identity_; }
+
   const Descriptor& descriptor() const { return descriptor_; }
 
  private:
-  File(std::string path, uint64_t size, Descriptor descriptor);
+  File(std::string path, os::OpenedFile opened);
   size_t read_some(uint64_t offset, std::span<std::byte> out) const override;
 
   Descriptor descriptor_;
+  std::string identity_;
 };
 
 }  // namespace strata::io

@@ -21,6 +21,7 @@ class MappedFile final : public ByteSource {
   // empty span.
   static MappedFile open(const std::string& path);
 
+  std::string identity() const override { return file_.identity(); }
   std::span<const std::byte> mapped() const override { return mapping_.bytes(); }
 
   // How the range will be used. A hint: ranges are clipped to the file, refusals are ignored.

@@ -28,6 +28,10 @@ class ByteSource {
   // message has name, offset, wanted and got.
   void read_at(uint64_t offset, std::span<std::byte> out) const;
 
+  // Tells the file that was opened from one that took its place, and from itself when written to:
+  // device, inode, size and time of the last change, as they were then. Empty if it is no file.
+  virtual std::string identity() const { return {}; }
+
   // All bytes as they lie in memory; empty if the source is not in memory (or has no bytes).
   virtual std::span<const std::byte> mapped() const { return {}; }
 

@@ -63,7 +63,9 @@ OpenedFile open_for_reading(const std::string& path) {
     throw Error(ErrorCode::kInvalidArgument, format("{} is not a regular file", path));
   }
   STRATA_CHECK(facts.st_size >= 0);
-  return {std::move(file), static_cast<uint64_t>(facts.st_size)};
+  return {std::move(file), static_cast<uint64_t>(facts.st_size),
+          format("{}:{}:{}:{}.{:09}", facts.st_dev, facts.st_ino, facts.st_size,
+                 facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec)};
 }
 
 size_t read_some(const Descriptor& file, uint64_t offset, std::span<std::byte> out,

@@ -42,7 +42,8 @@ namespace os {
 
 struct OpenedFile {
   Descriptor descriptor;
-  uint64_t size;
+  uint64_t size = 0;
+  std::string identity;  // see ByteSource
 };
 
 // Errors: as File::open.

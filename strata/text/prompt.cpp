@@ -46,10 +46,15 @@ bool ends_in_reasoning(const std::vector<RenderedSegment>& segments) {
 PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, const ChatTemplate& chat_template)
     : tokenizer_(tokenizer), template_(chat_template), takes_late_system_(probe_late_system()) {}
 
-Prompt PromptBuilder::chat(const ChatPrompt& prompt) const {
+Prompt PromptBuilder::chat(const ChatPrompt& prompt, const Rendered& rendered) const {
   const auto segments = render(prompt, takes_late_system_);
   std::vector<Segment> parts;
-  for (const auto& segment : segments) parts.push_back({segment.text, !segment.content});
+  size_t n_bytes = 0;
+  for (const auto& segment : segments) {
+    parts.push_back({segment.text, !segment.content});
+    n_bytes += segment.text.size();
+  }
+  if (rendered) rendered(n_bytes);
   Prompt result;
   result.ids = with_bos(tokenizer_, tokenizer_.encode(parts));
   result.in_reasoning = ends_in_reasoning(segments);

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,12 +43,15 @@ class PromptBuilder {
  public:
   PromptBuilder(const Tokenizer& tokenizer, const ChatTemplate& chat_template);
 
+  // Told how many bytes a rendered prompt has, before they are made tokens. What it throws leaves.
+  using Rendered = std::function<void(size_t n_bytes)>;
+
   // A chat, ready for the assistant's turn. Special tokens come from the template alone, never from
   // a message. A system message behind the first turn stays in its place; where the template has no
   // place for it, it becomes a user turn there, so its text is never lost.
   // Errors: kInvalidArgument with what the template raises, and for a variable that has the name of
   // a function of templates.
-  Prompt chat(const ChatPrompt& prompt) const;
+  Prompt chat(const ChatPrompt& prompt, const Rendered& rendered = {}) const;
 
  private:
   std::vector<RenderedSegment> render(const ChatPrompt& prompt, bool keep_late_system) const;

@@ -25,7 +25,6 @@ constexpr std::array kTable = {
     Row{ErrorCode::kDevice, "device", {70, "an operation of a device failed"}},
     Row{ErrorCode::kDeviceLost, "device_lost", {70, "a device was lost"}},
     Row{ErrorCode::kCancelled, "cancelled", {70, "it was cancelled"}},
-    Row{ErrorCode::kDeadline, "deadline", {70, "it took too long"}},
     Row{ErrorCode::kResourceExhausted, "resource_exhausted", {71, "not enough memory"}},
     Row{ErrorCode::kIo, "io", {74, "an input or output error"}},
 };

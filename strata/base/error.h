@@ -22,7 +22,6 @@ enum class ErrorCode {
   kResourceExhausted,  // memory, slots
   kIo,                 // the operating system said no
   kCancelled,          // no reply
-  kDeadline,           // not in time
 };
 
 std::string_view name(ErrorCode code);

@@ -23,6 +23,10 @@ struct Config {
   // Origins of other web pages that may use the API ("https://chat.example"), or "*".
   std::vector<std::string> cors_origins;
 
+  // Folders of this machine that an answer does not name: an error of status 500 or above and the
+  // reasons of /health have file names alone. The longest first.
+  std::vector<std::string> private_folders;
+
   std::string model_name;           // as /v1/models and every answer report it
   wire::Sampling default_sampling;  // for what a request leaves out
 
@@ -35,6 +39,8 @@ struct Config {
   size_t max_unsent_bytes = 1 << 20;    // of a stream whose client does not read; then it is cut
   int max_connections = 512;
   int n_workers = 2;  // threads that parse, render and tokenize
+  // Bodies from this size on are worked on by all but one of them, behind smaller ones.
+  size_t large_body_bytes = 64 << 10;
 
   std::chrono::milliseconds header_timeout{10'000};  // from the first byte of a request
   std::chrono::milliseconds body_timeout{60'000};    // for all of it

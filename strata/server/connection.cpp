@@ -25,6 +25,11 @@ constexpr size_t kReadBytes = 64 << 10;
 // What a client may send ahead while its request is answered.
 constexpr size_t kAheadBytes = 64 << 10;
 constexpr milliseconds kLingerTime{2'000};
+// What a client that sends without listening may have under way when its request is refused.
+constexpr size_t kLingerBytes = 16 << 20;
+// Chunk lines and their extensions: five bytes around each byte of a body are the least economic
+// framing that a client may have a reason for.
+constexpr uint64_t kFramingPerByte = 8;
 
 std::string_view plain(boost::beast::string_view text) { return {text.data(), text.size()}; }
 
@@ -63,6 +68,7 @@ std::string head_bytes(unsigned http_version, int status, const Headers& headers
 Connection::Connection(Socket socket, ConnectionContext& context)
     : socket_(std::move(socket)),
       context_(context),
+      incoming_(std::make_unique_for_overwrite<char[]>(kReadBytes)),
       input_(context.config.max_header_bytes + kReadBytes + kAheadBytes) {
   boost::system::error_code ignored;
   socket_.set_option(boost::asio::ip::tcp::no_delay(true), ignored);
@@ -84,6 +90,8 @@ void Connection::next_request() {
   parser_->body_limit(context_.config.max_body_bytes);
   parser_->eager(false);
   phase_ = Phase::kHead;
+  at_start_ = true;
+  body_taken_ = 0;
   since_ = Clock::now();
   read_deadline_ =
       since_ + (input_.size() > 0 ? context_.config.header_timeout : context_.config.idle_timeout);
@@ -98,7 +106,7 @@ void Connection::read() {
   if (room == 0) return;  // goes on with the next request
   reading_ = true;
   const size_t size = std::min(room, input_.max_size() - input_.size());
-  socket_.async_read_some(input_.prepare(size),
+  socket_.async_read_some(boost::asio::buffer(incoming_.get(), size),
                           [self = shared_from_this()](boost::system::error_code error, size_t n) {
                             self->reading_ = false;
                             if (error)
@@ -111,6 +119,7 @@ void Connection::read() {
 void Connection::on_read(size_t n) {
   if (phase_ == Phase::kClosed) return;
   const bool first = input_.size() == 0;
+  boost::asio::buffer_copy(input_.prepare(n), boost::asio::buffer(incoming_.get(), n));
   input_.commit(n);
   switch (phase_) {
     case Phase::kHead:
@@ -121,7 +130,9 @@ void Connection::on_read(size_t n) {
       parse();
       break;
     case Phase::kLinger:
+      lingered_ += input_.size();
       input_.consume(input_.size());
+      if (lingered_ > kLingerBytes) return close();
       break;
     case Phase::kBusy:
     case Phase::kClosed:
@@ -146,13 +157,37 @@ void Connection::parse() {
   }
 }
 
+// Some clients send the line end that old servers expected behind a body. False: it may be one, but
+// that does not show yet.
+bool Connection::skip_empty_line() {
+  const std::string_view bytes(static_cast<const char*>(input_.data().data()), input_.size());
+  if (bytes == "\r") return false;
+  if (bytes.starts_with("\r\n")) input_.consume(2);
+  at_start_ = false;
+  return input_.size() > 0;
+}
+
+// Chunk lines and trailers count for no limit of the body, and each is parsed only when it has come
+// as a whole: until then it lies in input_.
+bool Connection::framing_fits() {
+  const uint64_t n_body = parser_->get().body().size();
+  const uint64_t n_framing = body_taken_ - std::min(body_taken_, n_body);
+  const uint64_t limit = context_.config.max_header_bytes;
+  if (input_.size() <= limit && n_framing <= limit + kFramingPerByte * n_body) return true;
+  refuse(400, "the chunk extensions or trailers of the request are too long", "bad_request");
+  return false;
+}
+
 // False: more bytes are needed, or the request was refused.
 bool Connection::parse_some() {
+  if (at_start_ && !skip_empty_line()) return false;
+  const bool in_body = phase_ == Phase::kBody;
   boost::system::error_code error;
   const size_t used = parser_->put(input_.data(), error);
   input_.consume(used);
+  if (in_body) body_taken_ += used;
   if (error == http::error::need_more) {
-    if (phase_ == Phase::kBody) body_grew();
+    if (in_body && framing_fits()) body_grew();
     if (phase_ == Phase::kHead && input_.size() > context_.config.max_header_bytes)
       refuse(431, "the header of the request is too long", "header_too_long");
     return false;
@@ -171,6 +206,7 @@ bool Connection::parse_some() {
     return false;
   }
   if (phase_ == Phase::kHead && parser_->is_header_done() && !head_done()) return false;
+  if (in_body && !parser_->is_done() && !framing_fits()) return false;
   if (phase_ == Phase::kBody) body_grew();
   if (phase_ == Phase::kBody && parser_->is_done()) message_done();
   return phase_ == Phase::kBody && used > 0;
@@ -189,6 +225,9 @@ bool Connection::head_done() {
   if (head.count(http::field::host) > 1 ||
       (head.version() >= 11 && head.count(http::field::host) == 0))
     return bad("the request needs exactly one Host");
+  // Who may ask is decided by it.
+  if (head.version() >= 11 && trimmed(plain(head[http::field::host])).empty())
+    return bad("the Host of the request is empty");
   if (target_host_.empty()) target_host_ = plain(head[http::field::host]);
   // Anything else in front of this server might cut the stream elsewhere than we do.
   if (head.count(http::field::transfer_encoding) > 0) {

@@ -69,6 +69,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void on_read(size_t n);
   void parse();
   bool parse_some();
+  bool skip_empty_line();
+  bool framing_fits();
   bool head_done();
   void body_grew();
   void message_done();
@@ -91,10 +93,15 @@ class Connection : public std::enable_shared_from_this<Connection> {
   TimePoint read_deadline_;
   TimePoint write_deadline_;
 
+  // A read under way must not point into input_, which moves when something is taken from it.
+  std::unique_ptr<char[]> incoming_;
   boost::beast::flat_buffer input_;
   bool reading_ = false;
   bool peer_left_ = false;
   std::optional<Parser> parser_;
+  bool at_start_ = true;     // nothing of the request was looked at
+  uint64_t body_taken_ = 0;  // bytes of the body and of its framing
+  size_t lingered_ = 0;      // bytes thrown away
   std::string target_path_, target_host_;
   BodyShare body_share_;
 

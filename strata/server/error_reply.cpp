@@ -1,6 +1,7 @@
 #include "strata/server/error_reply.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "strata/base/format.h"
 
@@ -55,8 +56,6 @@ int http_status(ErrorCode code) {
       return 404;
     case ErrorCode::kResourceExhausted:
       return 503;
-    case ErrorCode::kDeadline:
-      return 504;
     case ErrorCode::kCorruptFile:
     case ErrorCode::kDevice:
     case ErrorCode::kDeviceLost:
@@ -79,22 +78,31 @@ std::string error_body(int status, const std::string& message, const std::string
   return body.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-std::string error_body(const Error& error) {
-  const auto* request_error = dynamic_cast<const RequestError*>(&error);
-  if (request_error == nullptr) return error_body(status_of(error), error.what(), "", "");
-  return error_body(status_of(error), error.what(), request_error->param(),
-                    request_error->api_code());
-}
-
 Response error_response(int status, const std::string& message, const std::string& api_code) {
   return json_response(status, error_body(status, message, "", api_code));
 }
 
-Response error_response(const Error& error, const std::string& request_id) {
+Response error_response(const Error& error, const std::string& request_id,
+                        std::span<const std::string> private_folders) {
   const int status = status_of(error);
-  if (status != 500) return json_response(status, error_body(error));
+  std::string message = error.what();
+  if (status >= 500) message = without_folders(std::move(message), private_folders);
+  if (status == 500) message += format(" (request {})", request_id);
+  const auto* request_error = dynamic_cast<const RequestError*>(&error);
+  if (request_error == nullptr) return json_response(status, error_body(status, message, "", ""));
   return json_response(
-      status, error_body(status, format("{} (request {})", error.what(), request_id), "", ""));
+      status, error_body(status, message, request_error->param(), request_error->api_code()));
+}
+
+std::string without_folders(std::string text, std::span<const std::string> folders) {
+  for (const std::string& folder : folders) {
+    if (folder.empty() || folder == "/") continue;
+    const std::string prefix = folder + "/";
+    for (size_t at = 0; (at = text.find(prefix, at)) != std::string::npos;) {
+      text.erase(at, prefix.size());
+    }
+  }
+  return text;
 }
 
 }  // namespace strata::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <span>
 #include <string>
 
 #include "strata/base/error.h"
@@ -14,10 +15,14 @@ int http_status(ErrorCode code);
 // {"error":{"message","type","param","code"}}, as OpenAI's clients read it.
 std::string error_body(int status, const std::string& message, const std::string& param,
                        const std::string& api_code);
-std::string error_body(const Error& error);
 
 Response error_response(int status, const std::string& message, const std::string& api_code);
-// 500 hides nothing but says it is our fault and names the request.
-Response error_response(const Error& error, const std::string& request_id);
+// 500 says it is our fault and names the request. From 500 on, files are named without these
+// folders (Config::private_folders): what is wrong here concerns the client, not where.
+Response error_response(const Error& error, const std::string& request_id,
+                        std::span<const std::string> private_folders = {});
+
+// Each "FOLDER/" is taken out of the text.
+std::string without_folders(std::string text, std::span<const std::string> folders);
 
 }  // namespace strata::server

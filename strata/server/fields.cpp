@@ -1,5 +1,6 @@
 #include "strata/server/fields.h"
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -15,10 +16,13 @@ std::string_view kind_of(const Json& value) {
     case Json::value_t::boolean:
       return "a boolean";
     case Json::value_t::number_integer:
+      return value.get<int64_t>() < 0 ? "a negative integer" : "an integer";
     case Json::value_t::number_unsigned:
       return "an integer";
     case Json::value_t::number_float:
-      return "a number with a fraction or exponent";
+      // Whole numbers of more than 64 bits come as these.
+      return std::abs(value.get<double>()) >= 0x1p63 ? "a number of more than 64 bits"
+                                                     : "a number with a fraction or exponent";
     case Json::value_t::string:
       return "a string";
     case Json::value_t::array:

@@ -23,7 +23,8 @@ class Frontend {
   virtual ~Frontend() = default;
 
   // See text::PromptBuilder::chat.
-  virtual Prompt chat(const ChatPrompt& prompt) const = 0;
+  virtual Prompt chat(const ChatPrompt& prompt,
+                      const text::PromptBuilder::Rendered& rendered = {}) const = 0;
 
   // Text as it is; with `special`, special tokens in it count.
   virtual std::vector<int32_t> encode(std::string_view text, bool special) const = 0;
@@ -32,6 +33,8 @@ class Frontend {
   // The bytes, special tokens included. Ids are in range: contains().
   virtual std::string decode(std::span<const int32_t> ids) const = 0;
   virtual bool contains(int32_t id) const = 0;
+  // n bytes of text are at least n / this many tokens.
+  virtual size_t longest_token_bytes() const = 0;
   // Sorted.
   virtual std::span<const int32_t> stop_ids() const = 0;
 };

@@ -142,7 +142,8 @@ class Running : public std::enable_shared_from_this<Running> {
   void fail(const Error& error) {
     over_ = true;
     services_.metrics.failed();
-    const Response response = error_response(error, exchange_->request().id);
+    const Response response =
+        error_response(error, exchange_->request().id, services_.config.private_folders);
     exchange_->note(format("error: {}", error.what()));
     if (!exchange_->stream_started()) return exchange_->reply(response);
     exchange_->write(sse_event(response.body));
@@ -164,7 +165,7 @@ class Running : public std::enable_shared_from_this<Running> {
 }  // namespace
 
 int32_t answer_tokens(int64_t n_prompt, std::optional<int32_t> asked,
-                      const supervise::Status& status) {
+                      const supervise::Status& status, bool at_least) {
   const wire::Limits& limits = status.limits;
   if (limits.n_context == 0) {
     if (status.state == supervise::State::kFailed)
@@ -182,11 +183,20 @@ int32_t answer_tokens(int64_t n_prompt, std::optional<int32_t> asked,
   if (wanted > available)
     throw RequestError(
         ErrorCode::kInvalidArgument,
-        format("the prompt has {} tokens, {} are asked for the answer, {} are available for it "
+        format("the prompt has {}{} tokens, {} are asked for the answer, {} are available for it "
                "in a context of {}",
-               n_prompt, wanted, available, limits.n_context),
+               at_least ? "at least " : "", n_prompt, wanted, available, limits.n_context),
         "", "context_length_exceeded");
   return static_cast<int32_t>(asked.value_or(static_cast<int32_t>(available)));
+}
+
+void refuse_too_long(size_t n_bytes, std::optional<int32_t> asked, const Services& services) {
+  const size_t longest = std::max<size_t>(services.frontend.longest_token_bytes(), 1);
+  const auto at_least = static_cast<int64_t>((n_bytes + longest - 1) / longest);
+  const supervise::Status status = services.engine.status();
+  // If the prompt alone may fit, its own number of tokens is worth counting.
+  if (status.limits.n_context > 0 && at_least <= status.limits.max_prompt_tokens) return;
+  answer_tokens(at_least, asked, status, true);
 }
 
 Generation make_generation(std::vector<int32_t> prompt, GenerationFields&& fields,

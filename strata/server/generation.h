@@ -50,11 +50,15 @@ struct Generation {
 Generation make_generation(std::vector<int32_t> prompt, GenerationFields&& fields,
                            std::unique_ptr<AnswerShape> shape, const Services& services);
 
-// Room for an answer behind `n_prompt` tokens: `asked`, or all there is. Errors (RequestError):
-// kInvalidArgument, context_length_exceeded, with the numbers; kResourceExhausted as long as no
-// engine has said how large its context is.
+// Room for an answer behind `n_prompt` tokens (or `at_least` as many): `asked`, or all there is.
+// Errors (RequestError): kInvalidArgument, context_length_exceeded, with the numbers;
+// kResourceExhausted as long as no engine has said how large its context is.
 int32_t answer_tokens(int64_t n_prompt, std::optional<int32_t> asked,
-                      const supervise::Status& status);
+                      const supervise::Status& status, bool at_least = false);
+
+// Before a prompt of `n_bytes` is made tokens, which takes long for a long one: refuses what cannot
+// fit even if all its tokens are the longest there are. Errors: those of answer_tokens.
+void refuse_too_long(size_t n_bytes, std::optional<int32_t> asked, const Services& services);
 
 // Sends it to the engine and its answer to the client. On the transport's thread; returns at once.
 // Streamed and whole answers are made of the same pieces, so they cannot differ. The client's

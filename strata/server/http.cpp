@@ -163,6 +163,7 @@ std::string HttpServer::url() const {
 void HttpServer::catch_signals() {
   impl_->signals.add(SIGINT);
   impl_->signals.add(SIGTERM);
+  std::signal(SIGPIPE, SIG_IGN);
   // Asking means setting.
   const auto before = std::signal(SIGHUP, SIG_IGN);
   if (before != SIG_IGN) {

@@ -34,7 +34,8 @@ class HttpServer {
   uint16_t port() const;
   std::string url() const;  // "http://127.0.0.1:8080"
 
-  // From now on signals wait for on_signal. A SIGHUP that is ignored (nohup) stays ignored.
+  // From now on signals wait for on_signal. A SIGHUP that is ignored (nohup) stays ignored. SIGPIPE
+  // is ignored: who reads the log may go without ending the server.
   void catch_signals();
 
   // Until stop(). Exchanges may outlive this call, not the server.

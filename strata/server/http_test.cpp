@@ -71,6 +71,27 @@ TEST(Http, F045_ContinueIsSentBeforeTheBodyAndOnlyIfItIsWanted) {
   EXPECT_EQ(say(server, head("Expect: something\r\nContent-Length: 16\r\n")).status, 417);
 }
 
+TEST(Http, OneEmptyLineInFrontOfARequestIsIgnored) {
+  TestServer server;
+  const std::string get = "GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n";
+  EXPECT_EQ(say(server, "\r\n" + get).status, 200);
+  EXPECT_EQ(say(server, "\r\n\r\n" + get).status, 400);
+  EXPECT_EQ(say(server, "\n" + get).status, 400);
+  // Behind a body, as old clients do; byte by byte.
+  RawClient client(server.port());
+  for (int i = 0; i < 2; ++i) {
+    for (const char c : head("Content-Length: 16\r\n") + kTokenize + "\r\n") client.send({&c, 1});
+    EXPECT_EQ(client.reply().status, 200);
+  }
+  EXPECT_EQ(client.ask("GET", "/health").status, 200);
+}
+
+TEST(Http, AnEmptyHostIsNoHost) {
+  TestServer server;
+  for (const char* host : {"Host:\r\n", "Host: \r\n", "Host:\t\r\n"})
+    EXPECT_EQ(say(server, "GET /health HTTP/1.1\r\n" + std::string(host) + "\r\n").status, 400);
+}
+
 // A transport with a handler of the test's own.
 class HandledServer {
  public:
@@ -170,6 +191,19 @@ TEST(Http, F045_PipelinedRequestsAreAnsweredInOrderOnOneConnection) {
   }
 }
 
+// While the first two wait for their answers the server reads on.
+TEST(Http, F045_ARequestBehindPipelinedOnesIsItself) {
+  TestServer server;
+  RawClient client(server.port());
+  client.send_request("POST", "/v1/completions", "{\"prompt\":\"x\"}");
+  client.send_request("POST", "/tokenize", "{\"content\":\"ab\"}");
+  server.engine.wait_for_submit();
+  server.engine.send(1, wire::Finished{});
+  EXPECT_EQ(client.reply().status, 200);
+  EXPECT_THAT(client.reply().body, HasSubstr("[97,98]"));
+  EXPECT_THAT(client.ask("POST", "/tokenize", "{\"content\":\"cd\"}").body, HasSubstr("[99,100]"));
+}
+
 TEST(Http, F045_ConnectionsAreKeptAsTheClientAsks) {
   TestServer server;
   RawClient kept(server.port());
@@ -236,6 +270,39 @@ TEST(Http, F141_LimitsOfSizeAreKeptWithoutReading) {
             413);
   EXPECT_EQ(server.ask("GET", "/" + std::string(50'000, 'a')).status, 431);
   EXPECT_EQ(server.ask("GET", "/health").status, 200);
+}
+
+TEST(Http, F141_EndlessChunkLinesAndTrailersAreRefused) {
+  TestServer server;
+  const std::string chunked = head("Transfer-Encoding: chunked\r\n");
+  const std::string much(300'000, 'a');
+  std::string many_extensions, many_trailers;
+  for (int i = 0; i < 100; ++i) many_extensions += "1;" + std::string(1000, 'a') + "\r\n \r\n";
+  for (int i = 0; i < 100; ++i)
+    many_trailers += format("T{}: ", i) + std::string(1000, 'a') + "\r\n";
+  for (const std::string& body :
+       {"1;" + much, "0\r\nTrailer: " + much, "0\r\n" + many_trailers, many_extensions,
+        // Behind a body of some size, too.
+        "20000\r\n" + std::string(0x20000, ' ') + "\r\n0\r\nTrailer: " + much}) {
+    RawClient client(server.port());
+    client.send(chunked + body);
+    EXPECT_EQ(client.reply().status, 400) << body.substr(0, 20);
+    EXPECT_TRUE(client.closed_by_server()) << body.substr(0, 20);
+  }
+  // Small chunks with small extensions are no crime.
+  std::string text;
+  for (const char c : std::string(kTokenize)) text += format("1;a=b\r\n{}\r\n", c);
+  EXPECT_EQ(say(server, chunked + text + "0\r\nA: b\r\n\r\n").status, 200);
+}
+
+TEST(Http, F141_WhoIsRefusedIsNotListenedToForLong) {
+  Config config = test_config();
+  config.max_body_bytes = 1000;
+  TestServer server(config);
+  RawClient client(server.port());
+  client.send(head("Transfer-Encoding: chunked\r\n") + "7d0\r\n");
+  EXPECT_EQ(client.reply().status, 413);
+  EXPECT_LT(client.send_repeatedly(std::string(1 << 20, ' '), 256 << 20), size_t{64} << 20);
 }
 
 TEST(Http, F141_AllBodiesTogetherHaveALimit) {

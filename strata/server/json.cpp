@@ -21,6 +21,8 @@ namespace {
 // permissive parser would let through.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
+  explicit Builder(std::string_view what) : what_(what) {}
+
   Json take() { return std::move(root_); }
 
   bool null() override { return add(nullptr); }
@@ -47,8 +49,9 @@ class Builder final : public nlohmann::json_sax<Json> {
                    const nlohmann::detail::exception& e) override {
     // The parser's own words quote the body, which may be long and private.
     if (e.id == 406)
-      refuse(format("the body is not valid JSON: a number near byte {} is out of range", position));
-    refuse(format("the body is not valid JSON: byte {} is not what can stand there", position));
+      refuse(
+          format("{} is not valid JSON: a number near byte {} is out of range", what_, position));
+    refuse(format("{} is not valid JSON: byte {} is not what can stand there", what_, position));
   }
 
  private:
@@ -102,19 +105,21 @@ class Builder final : public nlohmann::json_sax<Json> {
     return path + (path.empty() ? "" : ".") + name;
   }
 
+  const std::string_view what_;
   Json root_;
   std::vector<Level> levels_;
 };
 
 }  // namespace
 
-Json parse_json(std::string_view text) {
-  if (trimmed(text).empty()) refuse("the body is empty; it must be a JSON object");
-  if (text.starts_with("\xEF\xBB\xBF")) refuse("the body starts with a byte order mark");
+Json parse_json(std::string_view text, std::string_view what) {
+  if (trimmed(text).empty()) refuse(format("{} is empty; it must be a JSON object", what));
+  if (text.starts_with("\xEF\xBB\xBF")) refuse(format("{} starts with a byte order mark", what));
   if (text.starts_with("\xFF\xFE") || text.starts_with("\xFE\xFF"))
-    refuse("the body is UTF-16; JSON is UTF-8");
-  Builder builder;
-  if (!Json::sax_parse(text.begin(), text.end(), &builder)) refuse("the body is not valid JSON");
+    refuse(format("{} is UTF-16; JSON is UTF-8", what));
+  Builder builder(what);
+  if (!Json::sax_parse(text.begin(), text.end(), &builder))
+    refuse(format("{} is not valid JSON", what));
   return builder.take();
 }
 

@@ -16,8 +16,9 @@ inline constexpr int kMaxJsonDepth = 64;
 // Strict: UTF-8 without byte order mark, no duplicate keys, nothing behind the value, numbers that
 // a double or a 64-bit integer can hold, at most kMaxJsonDepth levels. Time and stack do not depend
 // on the depth of hostile input.
-// Errors: kInvalidArgument (RequestError) that says where, or names the path.
-Json parse_json(std::string_view text);
+// `what` names the text in errors. Errors: kInvalidArgument (RequestError) that says where, or
+// names the path.
+Json parse_json(std::string_view text, std::string_view what = "the body");
 
 // Compact; bytes that are not UTF-8 become U+FFFD.
 std::string dump(const Json& value);

@@ -6,6 +6,7 @@
 
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/base/text.h"
 #include "strata/server/api/chat.h"
 #include "strata/server/api/completions.h"
 #include "strata/server/api/health.h"
@@ -78,33 +79,57 @@ Response wrong_method(const Request& request, std::string_view methods) {
   return response;
 }
 
-// Browsers send the types of forms without asking; a program that forgets to name JSON sends
-// urlencoded (curl) or nothing.
-bool may_be_json(const std::string* type) {
-  if (type == nullptr) return true;
-  const std::string_view name = std::string_view(*type).substr(0, type->find_first_of("; "));
-  return name == "application/json" || name.ends_with("+json") ||
-         name == "application/x-www-form-urlencoded";
-}
+// "Text/Plain; charset=\"UTF-8\"": text/plain and utf-8.
+struct MediaType {
+  explicit MediaType(std::string_view text) {
+    name = lower(trimmed(text.substr(0, text.find(';'))));
+    for (size_t at = text.find(';'); at != std::string_view::npos; at = text.find(';')) {
+      text.remove_prefix(at + 1);
+      const std::string_view parameter = trimmed(text.substr(0, text.find(';')));
+      const size_t equals = parameter.find('=');
+      if (equals == std::string_view::npos || lower(parameter.substr(0, equals)) != "charset")
+        continue;
+      charset = lower(parameter.substr(equals + 1));
+      std::erase(charset, '"');
+    }
+  }
+  std::string name, charset;
+
+  // Browsers send the types of forms without asking; a program that forgets to name JSON sends
+  // urlencoded (curl) or nothing.
+  bool may_be_json() const {
+    return name.empty() || name == "application/json" || name.ends_with("+json") ||
+           name == "application/x-www-form-urlencoded";
+  }
+  bool is_utf8() const { return charset.empty() || charset == "utf-8" || charset == "utf8"; }
+};
 
 std::optional<Response> refuse_body(const Request& request) {
   const std::string* encoding = request.header("content-encoding");
   if (encoding != nullptr && *encoding != "identity")
     return error_response(415, format("Content-Encoding {} is not taken", *encoding),
                           "unsupported_encoding");
-  if (!may_be_json(request.header("content-type")))
+  const std::string* header = request.header("content-type");
+  const MediaType type(header == nullptr ? "" : *header);
+  if (!type.may_be_json())
     return error_response(415, "Content-Type must be application/json", "unsupported_media_type");
+  if (!type.is_utf8())
+    return error_response(415, format("charset {} is not taken: JSON is UTF-8", type.charset),
+                          "unsupported_charset");
   return std::nullopt;
 }
 
 // Runs `work` and turns what it throws into a reply. On a worker.
 template <class Work>
-void guarded(const std::shared_ptr<Exchange>& exchange, const std::string& id, const Work& work) {
+void guarded(const std::shared_ptr<Exchange>& exchange, const Services& services,
+             const std::string& id, const Work& work) {
   Response response;
   try {
     return work();
   } catch (const Error& e) {
-    response = error_response(e, id);
+    response = error_response(e, id, services.config.private_folders);
+    // The client may be told less.
+    if (response.status >= 500) log_info(format("{} {}", id, e.what()));
   } catch (const std::bad_alloc&) {
     response = error_response(503, "not enough memory for this request", "overloaded");
   } catch (const std::exception& e) {
@@ -117,7 +142,7 @@ void guarded(const std::shared_ptr<Exchange>& exchange, const std::string& id, c
 // What a worker does with a request.
 void work_on(const std::shared_ptr<Exchange>& exchange, const Route& route,
              const Services& services, const std::string& id, std::string body) {
-  guarded(exchange, id, [&] {
+  guarded(exchange, services, id, [&] {
     if (route.post != nullptr) {
       Response response = json_ok(route.post(body, services));
       exchange->post([exchange, response = std::move(response)] { exchange->reply(response); });
@@ -181,9 +206,13 @@ void Routes::hand_over(const std::shared_ptr<Exchange>& exchange, const Route& r
   // Copies of a std::function share it; the body is freed with the last.
   const auto job = std::make_shared<Job>(
       Job{request.id, std::move(request.body), std::move(request.body_share)});
-  const bool taken = services_.workers.run([exchange, job, &route, &services = services_] {
-    work_on(exchange, route, services, job->id, std::move(job->body));
-  });
+  const auto size = job->body.size() >= services_.config.large_body_bytes ? Workers::Size::kLarge
+                                                                          : Workers::Size::kSmall;
+  const bool taken = services_.workers.run(
+      [exchange, job, &route, &services = services_] {
+        work_on(exchange, route, services, job->id, std::move(job->body));
+      },
+      size);
   if (!taken)
     exchange->reply(error_response(503, "too many requests are waiting already", "overloaded"));
 }

@@ -3,8 +3,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <future>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "strata/base/format.h"
 #include "strata/server/page.h"
@@ -87,6 +92,67 @@ TEST(Routes, F138_BrowsersFromElsewhere) {
   EXPECT_EQ(absolute.reply().status, 403);
 }
 
+TEST(Routes, BodiesOfOtherCharsetsAreRefused) {
+  TestServer server;
+  const auto status = [&](const std::string& type) {
+    return server.ask("POST", "/tokenize", "{\"content\":\"a\"}", "Content-Type: " + type + "\r\n")
+        .status;
+  };
+  for (const char* good :
+       {"application/json", "Application/JSON", "application/json;charset=utf-8",
+        "application/json; charset=\"UTF-8\"", "application/json ; boundary=x ; Charset=UTF8",
+        "application/problem+json", "application/x-www-form-urlencoded; charset=utf-8"})
+    EXPECT_EQ(status(good), 200) << good;
+  for (const char* bad :
+       {"application/json; charset=utf-16", "application/json;charset=\"iso-8859-1\"",
+        "application/json; boundary=x; charset=UTF-32", "text/json", "application/jsonp"})
+    EXPECT_EQ(status(bad), 415) << bad;
+}
+
+TEST(Routes, LargeBodiesDoNotKeepSmallOnesWaiting) {
+  TestServer server;
+  std::promise<void> gate;
+  const std::shared_future<void> open = gate.get_future().share();
+  std::atomic<int> n_large = 0;
+  server.frontend.on_encode = [&](size_t n_bytes) {
+    if (n_bytes < 100'000) return;
+    ++n_large;
+    open.wait();
+  };
+  const std::string large = "{\"content\":\"" + std::string(100'000, 'a') + "\"}";
+  std::vector<std::unique_ptr<RawClient>> clients;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<RawClient>(server.port()));
+    clients.back()->send_request("POST", "/tokenize", large);
+  }
+  while (n_large == 0) std::this_thread::yield();
+  for (int i = 0; i < 3; ++i)
+    EXPECT_EQ(server.post("/tokenize", "{\"content\":\"a\"}").status, 200);
+  EXPECT_EQ(n_large, 1);
+  gate.set_value();
+  for (const auto& client : clients) EXPECT_EQ(client->reply().status, 200);
+}
+
+TEST(Routes, ErrorsOfTheServerNameNoFolders) {
+  Config config = test_config();
+  config.private_folders = {"/srv/models/team one", "/srv"};
+  TestServer server(config);
+  server.engine.set_script(
+      {wire::Failed{ErrorCode::kIo, "/srv/models/team one/m.gguf: gone", true}});
+  Reply reply = server.post("/v1/completions", "{\"prompt\":\"hi\"}");
+  EXPECT_EQ(reply.status, 500);
+  EXPECT_THAT(reply.body, HasSubstr("\"m.gguf: gone (request "));
+  reply = server.post("/v1/completions", "{\"prompt\":\"hi\",\"stream\":true}");
+  EXPECT_EQ(reply.body.find("/srv"), std::string::npos) << reply.body;
+  supervise::Status status = server.engine.status();
+  status.state = supervise::State::kFailed;
+  status.reasons = {"opening /srv/models/team one/m.gguf, then /srv/x"};
+  server.engine.set_status(status);
+  reply = server.ask("GET", "/health");
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_THAT(reply.body, HasSubstr("opening m.gguf, then x"));
+}
+
 TEST(Routes, ListedOriginsMayReadAnswersAndErrors) {
   Config config = test_config();
   config.cors_origins = {"https://chat.example"};
@@ -141,6 +207,7 @@ TEST(Routes, HealthTellsTheStateOfTheEngine) {
   status.n_restarts = 2;
   status.pulse.n_running = 3;
   status.pulse.work.failed_steps = 1;
+  status.pulse.wait = "step on device 0";
   status.pulse.resident = 1u << 30;
   server.engine.set_status(status);
   Reply reply = server.ask("GET", "/health");
@@ -151,6 +218,7 @@ TEST(Routes, HealthTellsTheStateOfTheEngine) {
   EXPECT_EQ(body["restarts"], 2);
   EXPECT_EQ(body["engine"]["state"], "degraded");
   EXPECT_EQ(body["engine"]["running"], 3);
+  EXPECT_EQ(body["engine"]["wait"], "step on device 0");
   EXPECT_EQ(body["engine"]["failed_steps"], 1);
   EXPECT_EQ(body["engine"]["resident_bytes"], 1u << 30);
   status.state = supervise::State::kRestarting;

@@ -11,8 +11,6 @@
 namespace strata::server {
 namespace {
 
-constexpr double kMost = std::numeric_limits<float>::max();
-
 void set(std::optional<double> value, float& to) {
   if (value) to = static_cast<float>(*value);
 }
@@ -20,10 +18,10 @@ void set(std::optional<double> value, float& to) {
 std::optional<uint64_t> read_seed(const Fields& body) {
   const Json* value = body.find("seed");
   if (value == nullptr) return std::nullopt;
-  if (!value->is_number_integer())
-    refuse_field(body.path("seed"), format("must be an integer, not {}", kind_of(*value)));
   if (!value->is_number_unsigned())
-    refuse_field(body.path("seed"), "must be from 0 to 18446744073709551615");
+    refuse_field(
+        body.path("seed"),
+        format("must be an integer from 0 to 18446744073709551615, not {}", kind_of(*value)));
   return value->get<uint64_t>();
 }
 
@@ -98,9 +96,8 @@ GenerationFields read_generation_fields(const Fields& body, const wire::Sampling
   set(body.number("min_p", 0, 1), sampling.min_p);
   set(body.number("presence_penalty", -2, 2), sampling.presence_penalty);
   set(body.number("frequency_penalty", -2, 2), sampling.frequency_penalty);
-  set(body.number("repetition_penalty", 0, kMost), sampling.repetition_penalty);
-  if (sampling.repetition_penalty <= 0)
-    refuse_field(body.path("repetition_penalty"), "must be above 0");
+  set(body.number("repetition_penalty", wire::kMinRepetitionPenalty, wire::kMaxRepetitionPenalty),
+      sampling.repetition_penalty);
   if (const auto seed = read_seed(body)) sampling.seed = seed;
   sampling.logit_bias = read_logit_bias(body, frontend);
 

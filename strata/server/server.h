@@ -34,7 +34,7 @@ class Server {
   uint16_t port() const;
 
   // SIGTERM, SIGINT and SIGHUP from now on begin the drain, also before run(); the second of them
-  // ends the process at once, with 128 + its number.
+  // ends the process at once, with 128 + its number. SIGPIPE is ignored.
   void catch_signals();
 
   // Serves until a signal or stop(): then new requests are refused, running ones may end within

@@ -5,42 +5,54 @@
 
 namespace strata::server {
 
-Workers::Workers(int n_threads, size_t max_waiting) : max_waiting_(max_waiting) {
+Workers::Workers(int n_threads, size_t max_waiting)
+    : max_waiting_(max_waiting), max_large_(std::max(n_threads - 1, 1)) {
   for (int i = 0; i < std::max(n_threads, 1); ++i) threads_.emplace_back([this] { work(); });
 }
 
 Workers::~Workers() {
-  std::deque<std::function<void()>> dropped;
+  Jobs dropped_small, dropped_large;
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
-    dropped.swap(jobs_);
+    dropped_small.swap(small_);
+    dropped_large.swap(large_);
   }
   changed_.notify_all();
   for (std::thread& thread : threads_) thread.join();
 }
 
-bool Workers::run(std::function<void()> job) {
+bool Workers::run(std::function<void()> job, Size size) {
   {
     const std::lock_guard lock(mutex_);
-    if (ending_ || jobs_.size() >= max_waiting_) return false;
-    jobs_.push_back(std::move(job));
+    if (ending_ || small_.size() + large_.size() >= max_waiting_) return false;
+    (size == Size::kLarge ? large_ : small_).push_back(std::move(job));
   }
   changed_.notify_one();
   return true;
 }
 
+bool Workers::has_job_locked() const {
+  return !small_.empty() || (!large_.empty() && n_large_ < max_large_);
+}
+
 void Workers::work() {
+  std::unique_lock lock(mutex_);
   while (true) {
-    std::function<void()> job;
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [this] { return ending_ || !jobs_.empty(); });
-      if (ending_) return;
-      job = std::move(jobs_.front());
-      jobs_.pop_front();
-    }
+    changed_.wait(lock, [this] { return ending_ || has_job_locked(); });
+    if (ending_) return;
+    const bool is_large = small_.empty();
+    Jobs& jobs = is_large ? large_ : small_;
+    std::function<void()> job = std::move(jobs.front());
+    jobs.pop_front();
+    n_large_ += is_large ? 1 : 0;
+    lock.unlock();
     job();
+    job = nullptr;  // what it holds goes without the lock
+    lock.lock();
+    n_large_ -= is_large ? 1 : 0;
+    // This thread may take a small one, while another could take a large one now.
+    if (is_large) changed_.notify_one();
   }
 }
 

@@ -11,9 +11,12 @@
 namespace strata::server {
 
 // Threads for what takes longer than the transport's thread may be busy: parsing, rendering,
-// tokenizing. Any thread may call run().
+// tokenizing. Small jobs come first, and large ones never have all threads (unless there is but
+// one): some large texts must not keep everyone else waiting. Any thread may call run().
 class Workers {
  public:
+  enum class Size { kSmall, kLarge };
+
   Workers(int n_threads, size_t max_waiting);
   // Drops what waits, ends when what runs has ended.
   ~Workers();
@@ -21,16 +24,23 @@ class Workers {
   Workers& operator=(const Workers&) = delete;
 
   // False: too much is waiting already. `job` must not throw.
-  bool run(std::function<void()> job);
+  bool run(std::function<void()> job, Size size = Size::kSmall);
 
  private:
+  using Jobs = std::deque<std::function<void()>>;
+
   void work();
+  bool has_job_locked() const;
 
   const size_t max_waiting_;
+  const int max_large_;  // at the same time
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;  // guarded by mutex_
-  bool ending_ = false;                     // guarded by mutex_
+  // Guarded by mutex_:
+  Jobs small_, large_;
+  int n_large_ = 0;  // that run
+  bool ending_ = false;
+
   std::vector<std::thread> threads_;
 };
 

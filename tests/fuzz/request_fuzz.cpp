@@ -63,7 +63,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const Error& e) {
     const int status = server::http_status(e.code());
     if (status != 400 && status != 503) std::abort();
-    server::error_body(e);
+    server::error_response(e, "id", world.config.private_folders);
   }
   return 0;
 }

@@ -20,7 +20,7 @@ constexpr ErrorCode kCodes[] = {
     ErrorCode::kInvalidArgument, ErrorCode::kCorruptFile, ErrorCode::kNotFound,
     ErrorCode::kUnsupported,     ErrorCode::kDevice,      ErrorCode::kDeviceLost,
     ErrorCode::kInternal,        ErrorCode::kIo,          ErrorCode::kResourceExhausted,
-    ErrorCode::kCancelled,       ErrorCode::kDeadline};
+    ErrorCode::kCancelled};
 
 const char* call_of(FaultPoint point) {
   switch (point) {

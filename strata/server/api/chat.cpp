@@ -108,6 +108,8 @@ std::vector<std::pair<std::string, text::Value>> read_variables(const Fields& bo
       for (const char* ours :
            {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
         if (name == ours) refuse_field(fields.path(name), "is not the client's to set");
+      if (text::ChatTemplate::is_function(name))
+        refuse_field(fields.path(name), "is the name of a function of chat templates");
       check_variable(fields.path(name), value, name == "enable_thinking");
       add(fields.path(name), name, value);
     }
@@ -141,7 +143,8 @@ Generation read_chat(const std::string& body, const std::string& request_id,
       read_generation_fields(fields, services.config.default_sampling, services.frontend);
   Prompt prompt;
   try {
-    prompt = services.frontend.chat(chat);
+    prompt = services.frontend.chat(
+        chat, [&](size_t n_bytes) { refuse_too_long(n_bytes, options.max_tokens, services); });
   } catch (const RequestError&) {
     throw;
   } catch (const Error& e) {

@@ -60,7 +60,7 @@ text::Value read_arguments(const Fields& function) {
     // Some clients say "no arguments" this way.
     if (text.empty()) return to_value(Json::object());
     try {
-      const Json value = parse_json(text);
+      const Json value = parse_json(text, "the string");
       if (value.is_object()) return to_value(value);
     } catch (const RequestError& e) {
       refuse_field(path, e.message());

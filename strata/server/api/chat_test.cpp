@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -233,11 +234,39 @@ TEST(Chat, F047_OverflowIsTheSameOnEveryPathAndNeverACut) {
     EXPECT_EQ(text_reply.status, expected) << n;
     if (expected == 400) {
       EXPECT_THAT(chat_reply.body, HasSubstr("context_length_exceeded"));
-      EXPECT_THAT(chat_reply.body, HasSubstr(format("the prompt has {} tokens", n)));
-      EXPECT_THAT(text_reply.body, HasSubstr(format("the prompt has {} tokens", n)));
+      const std::string counted = n == 5000 ? "at least 625" : format("{}", n);
+      EXPECT_THAT(chat_reply.body, HasSubstr(format("the prompt has {} tokens", counted)));
+      EXPECT_THAT(text_reply.body, HasSubstr(format("the prompt has {} tokens", counted)));
     }
   }
   EXPECT_EQ(server.engine.wait_for_submit(1).ids.size(), 511u);
+}
+
+// Making tokens of much text takes long; that it cannot fit shows before.
+TEST(Chat, F032_WhatCannotFitIsRefusedBeforeItIsTokenized) {
+  TestServer server;
+  std::atomic<int> n_encoded = 0;
+  server.frontend.on_encode = [&](size_t) { ++n_encoded; };
+  // With tokens of at most 8 bytes, 4089 and more are at least 512.
+  for (const size_t n : {size_t{4088}, size_t{4089}, size_t{100'000}}) {
+    n_encoded = 0;
+    const std::string content(n - 6, 'x');  // "user:" and the line's end are six more
+    const Reply reply =
+        server.post(kChat, with_messages("[{\"role\":\"user\",\"content\":\"" + content + "\"}]"));
+    const Reply text_reply =
+        server.post(kCompletions, "{\"prompt\":\"" + std::string(n, 'x') + "\",\"max_tokens\":1}");
+    for (const Reply& each : {reply, text_reply}) {
+      EXPECT_EQ(each.status, 400) << n;
+      EXPECT_THAT(each.body, HasSubstr("context_length_exceeded"));
+      EXPECT_THAT(
+          each.body,
+          HasSubstr(n == 4088 ? std::string("has 4088 tokens, 1 are asked")
+                              : format("has at least {} tokens, 1 are asked for the answer, 0 "
+                                       "are available for it in a context of 512",
+                                       (n + 7) / 8)));
+    }
+    EXPECT_EQ(n_encoded, n == 4088 ? 2 : 0) << n;
+  }
 }
 
 TEST(Chat, F031_TheSameFieldsMeanTheSameOnEveryPath) {
@@ -283,6 +312,8 @@ TEST(Chat, F031_WrongTypesAreNamedOnEveryPath) {
       {"frequency_penalty", "[]"},
       {"repetition_penalty", "0"},
       {"repetition_penalty", "-1"},
+      {"repetition_penalty", "1e-9"},
+      {"repetition_penalty", "1e9"},
       {"stream", "1"},
       {"stream", "\"true\""},
       {"stop", "5"},
@@ -326,6 +357,11 @@ TEST(Chat, F039_Seeds) {
   EXPECT_FALSE(server.engine.wait_for_submit(3).sampling.seed.has_value());
   for (const char* seed : {"-1", "\"42\"", "1.5", "1e3", "true", "18446744073709551616"})
     expect_refused(server, kChat, chat(format("\"seed\":{}", seed)), "seed");
+  EXPECT_THAT(server.post(kChat, chat("\"seed\":18446744073709551616")).body,
+              HasSubstr("must be an integer from 0 to 18446744073709551615, not a number of more "
+                        "than 64 bits"));
+  EXPECT_THAT(server.post(kChat, chat("\"top_k\":99999999999999999999")).body,
+              HasSubstr("not a number of more than 64 bits"));
 }
 
 TEST(Chat, F040_OnlyOneAnswer) {
@@ -480,6 +516,8 @@ TEST(Chat, CallsOfEarlierTurnsReachTheTemplateAsObjects) {
   for (const char* bad : {"\"{\"", "5", "\"[]\"", "[]", "\"null\""})
     expect_refused(server, kChat, with_arguments(bad),
                    "messages[0].tool_calls[0].function.arguments");
+  EXPECT_THAT(server.post(kChat, with_arguments("\"{\"")).body,
+              HasSubstr("function.arguments: the string is not valid JSON"));
   expect_refused(server, kChat,
                  with_messages("[{\"role\":\"user\",\"content\":\"a\",\"tool_calls\":[]}]"),
                  "messages[0].tool_calls");
@@ -504,6 +542,9 @@ TEST(Chat, TemplateVariablesKeepTheirTypes) {
                  "chat_template_kwargs.other");
   expect_refused(server, kChat, chat("\"chat_template_kwargs\":{\"messages\":[]}"),
                  "chat_template_kwargs.messages");
+  for (const char* function : {"namespace", "range", "dict", "raise_exception", "strftime_now"})
+    expect_refused(server, kChat, chat(format("\"chat_template_kwargs\":{{\"{}\":1}}", function)),
+                   format("chat_template_kwargs.{}", function));
   expect_refused(server, kChat, chat("\"enable_thinking\":\"true\""), "enable_thinking");
   expect_refused(server, kChat, chat("\"reasoning_effort\":\"very\""), "reasoning_effort");
   expect_refused(server, kChat,

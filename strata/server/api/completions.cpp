@@ -56,7 +56,8 @@ class CompletionShape final : public AnswerShape {
   const int64_t created_;
 };
 
-std::vector<int32_t> read_prompt(const Fields& body, const Services& services) {
+std::vector<int32_t> read_prompt(const Fields& body, std::optional<int32_t> max_tokens,
+                                 const Services& services) {
   const Json* prompt = body.find("prompt");
   std::string path = body.path("prompt");
   if (prompt == nullptr) refuse_field(path, "is missing");
@@ -69,12 +70,15 @@ std::vector<int32_t> read_prompt(const Fields& body, const Services& services) {
     path += "[0]";
   }
   std::vector<int32_t> ids;
-  if (prompt->is_string())
-    ids = services.frontend.encode_prompt(prompt->get_ref<const std::string&>());
-  else if (prompt->is_array())
+  if (prompt->is_string()) {
+    const auto& text = prompt->get_ref<const std::string&>();
+    refuse_too_long(text.size(), max_tokens, services);
+    ids = services.frontend.encode_prompt(text);
+  } else if (prompt->is_array()) {
     ids = read_token_ids(*prompt, path, services.frontend);
-  else
+  } else {
     refuse_field(path, format("must be a string or a list of token ids, not {}", kind_of(*prompt)));
+  }
   if (ids.empty()) refuse_field(path, "must not be empty");
   return ids;
 }
@@ -87,9 +91,9 @@ Generation read_completion(const std::string& body, const std::string& request_i
   const Fields fields(json, "");
   fields.string("model");
   refuse_unless_neutral(fields, {"echo", "suffix", "logprobs", "tools"});
-  std::vector<int32_t> ids = read_prompt(fields, services);
   GenerationFields options =
       read_generation_fields(fields, services.config.default_sampling, services.frontend);
+  std::vector<int32_t> ids = read_prompt(fields, options.max_tokens, services);
 
   return make_generation(std::move(ids), std::move(options),
                          std::make_unique<CompletionShape>(request_id, services.config.model_name),

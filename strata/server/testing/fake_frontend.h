@@ -1,6 +1,8 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <utility>
@@ -17,12 +19,14 @@ class FakeFrontend final : public Frontend {
   static constexpr int32_t kBos = 256;
   static constexpr int32_t kEnd = 257;
 
-  Prompt chat(const ChatPrompt& prompt) const override {
+  Prompt chat(const ChatPrompt& prompt,
+              const text::PromptBuilder::Rendered& rendered) const override {
     std::string text;
     for (const ChatMessage& message : prompt.messages) {
       if (message.content == "raise") throw Error(ErrorCode::kInvalidArgument, "line 3: raised");
       text += message.role + ":" + message.content + "\n";
     }
+    if (rendered) rendered(text.size());
     Prompt result;
     for (const auto& [name, value] : prompt.variables)
       if (name == "enable_thinking" && value.as_bool()) result.in_reasoning = true;
@@ -32,6 +36,7 @@ class FakeFrontend final : public Frontend {
     return result;
   }
   std::vector<int32_t> encode(std::string_view text, bool) const override {
+    if (on_encode) on_encode(text.size());
     std::vector<int32_t> ids;
     for (const char c : text) ids.push_back(static_cast<unsigned char>(c));
     return ids;
@@ -48,6 +53,7 @@ class FakeFrontend final : public Frontend {
     return text;
   }
   bool contains(int32_t id) const override { return id >= 0 && id <= kEnd; }
+  size_t longest_token_bytes() const override { return 8; }
   std::span<const int32_t> stop_ids() const override { return stops_; }
 
   // What the last chat was.
@@ -56,6 +62,8 @@ class FakeFrontend final : public Frontend {
     return last_;
   }
   bool add_bos = false;
+  // Before each text is made tokens. Set before the first request.
+  std::function<void(size_t n_bytes)> on_encode;
 
  private:
   std::array<int32_t, 1> stops_ = {kEnd};

@@ -57,6 +57,14 @@ void RawClient::send(std::string_view bytes) {
   asio::write(impl_->socket, asio::buffer(bytes.data(), bytes.size()), ignored);
 }
 
+size_t RawClient::send_repeatedly(std::string_view bytes, size_t limit) {
+  boost::system::error_code error;
+  size_t sent = 0;
+  while (!error && sent < limit)
+    sent += asio::write(impl_->socket, asio::buffer(bytes.data(), bytes.size()), error);
+  return sent;
+}
+
 bool RawClient::receive() {
   if (closed_) return false;
   std::array<char, 65536> buffer;

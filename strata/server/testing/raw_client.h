@@ -27,6 +27,8 @@ class RawClient {
   ~RawClient();
 
   void send(std::string_view bytes);
+  // The same again and again, at most `limit` bytes in all: how many the other side's system took.
+  size_t send_repeatedly(std::string_view bytes, size_t limit);
   // Waits for bytes that are not there yet. False: the server has closed, or time is up.
   bool receive();
   // All that has come and was not taken yet.

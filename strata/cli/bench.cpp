@@ -107,10 +107,26 @@ Settings checked(Settings s) {
   return s;
 }
 
-Report measure_all(const Settings& s, os::PeakAnonMemory& anon, Json& facts) {
+// A context that was not asked for follows from the options of this command, and so does the advice
+// when it is too long.
+LocalEngine open_engine(const Settings& s, bool context_is_asked_for) {
+  try {
+    return LocalEngine(s);
+  } catch (const Error& e) {
+    constexpr std::string_view kOption = "--max-context";
+    std::string text = e.what();
+    const size_t at = text.find(kOption);
+    if (context_is_asked_for || at == std::string::npos) throw;
+    throw Error(e.code(), text.replace(at, kOption.size(), "--depth + --prompt + --gen"),
+                e.where());
+  }
+}
+
+Report measure_all(const Settings& s, bool context_is_asked_for, os::PeakAnonMemory& anon,
+                   Json& facts) {
   Report report;
   const auto begun = std::chrono::steady_clock::now();
-  LocalEngine engine(s);
+  LocalEngine engine = open_engine(s, context_is_asked_for);
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - begun;
   report.load_s = load.count();
   engine.make_up_contexts(s.depth, seed_of(s));
@@ -197,7 +213,8 @@ int run_bench(const Invocation& invocation) {
   os::PeakAnonMemory anon;
   const Settings s = checked(invocation.settings);
   Json facts;
-  const Report report = measure_all(s, anon, facts);
+  const bool context_is_asked_for = invocation.settings.max_context > 0;
+  const Report report = measure_all(s, context_is_asked_for, anon, facts);
   if (!s.no_bandwidth && report.bandwidth.bytes_per_s == 0) {
     warn("too little memory is free to measure how fast it can be read");
   }

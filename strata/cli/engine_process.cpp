@@ -11,7 +11,9 @@
 #include "strata/base/os/thread.h"
 #include "strata/base/os/unix_socket.h"
 #include "strata/cli/commands.h"
+#include "strata/cli/model_files.h"
 #include "strata/cli/model_setup.h"
+#include "strata/device/device.h"
 #include "strata/engine/engine.h"
 #include "strata/wire/engine_end.h"
 #include "strata/wire/link.h"
@@ -22,6 +24,17 @@ namespace {
 // Above it the front is behind: the engine pauses rather than fill memory with answers.
 constexpr size_t kFullBytes = size_t{1} << 20;
 
+// What is waited for the longest, for the front to tell if it never ends.
+std::string oldest_wait(const device::WaitRegistry& waits) {
+  const std::vector<device::WaitRow> rows = waits.rows();
+  if (rows.empty()) return {};
+  const device::WaitRow& row = rows.front();
+  const auto ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(waits.clock().now() - row.since);
+  return format("{} on device {} for {} ms ({})", row.what.what, row.device.value, ms.count(),
+                row.what.who);
+}
+
 // Takes the front's commands and tells it how the engine is, for the thread that talks to the
 // front.
 class Reception {
@@ -30,13 +43,17 @@ class Reception {
     const std::lock_guard lock(mutex_);
     phase_ = std::move(phase);
   }
-  // From here on the engine takes commands and tells how it is.
-  void set_engine(engine::Engine* engine) { engine_ = engine; }
+  // From here on the engine takes commands and tells how it is, and `waits` what for.
+  void set_engine(engine::Engine* engine, const device::WaitRegistry* waits) {
+    waits_ = waits;
+    engine_ = engine;
+  }
 
   wire::Pulse pulse() {
     wire::Pulse pulse;
     if (engine::Engine* engine = engine_) {
       pulse = engine->pulse();
+      pulse.wait = oldest_wait(*waits_);
     } else {
       const std::lock_guard lock(mutex_);
       pulse.phase = phase_;
@@ -54,7 +71,8 @@ class Reception {
 
  private:
   std::mutex mutex_;
-  std::string phase_ = "opening the model";  // guarded by mutex_
+  std::string phase_ = "opening the model";      // guarded by mutex_
+  const device::WaitRegistry* waits_ = nullptr;  // set before engine_
   std::atomic<engine::Engine*> engine_ = nullptr;
 };
 
@@ -120,6 +138,7 @@ void serve(const Settings& s, wire::Link& link, Reception& reception, FrontThrea
   model::InstanceOptions options = instance_options(s, s.model);
   options.slots = static_cast<int>(s.batch > 0 ? s.batch : 2);
   model::Instance instance(options);
+  require_files(instance.file(), s.model_files);
   const auto tokenizer = read_tokenizer(instance.file());
   engine::EngineHooks hooks;
   hooks.emit = [&](std::span<const wire::Addressed> events) { link.send(events); };
@@ -133,7 +152,7 @@ void serve(const Settings& s, wire::Link& link, Reception& reception, FrontThrea
   });
   // From here on the other thread asks the engine, which must not go before that has ended.
   or_leave(link, [&] {
-    reception.set_engine(&engine);
+    reception.set_engine(&engine, &instance.stream().device().waits());
     // Or /health would go on with the phase of the last pulse.
     link.send(wire::kNoRequest, wire::Event(reception.pulse()));
     link.send(wire::kNoRequest, wire::Event(engine.ready()));

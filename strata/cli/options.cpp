@@ -10,6 +10,7 @@
 #include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/wire/messages.h"
 
 namespace strata::cli {
 namespace {
@@ -86,7 +87,8 @@ const OptionSpec kTable[] = {
     {"repeat-window", "N", &Settings::repeat_window, kSampling, "Answer",
      "last tokens that --repetition-penalty looks at; -1: all, 0: off", -1, kMaxCount},
     {"repetition-penalty", "X", &Settings::repetition_penalty, kSampling, "Answer",
-     "divides the logits of tokens that were used; 1: off", 1e-38, 3.4e38},
+     "divides the logits of tokens that were used; 1: off", wire::kMinRepetitionPenalty,
+     wire::kMaxRepetitionPenalty},
     {"seed", "N", &Settings::seed, kSampling | kBench, "Answer",
      "the same seed gives the same answer; of bench: of its prompt", 0, kAny, "", "", "random"},
     {"temp", "T", &Settings::temp, kSampling, "Answer",
@@ -171,6 +173,8 @@ const OptionSpec kTable[] = {
     {"incarnation", "N", &Settings::incarnation, kEngine, "Hidden", "of this engine", 0,
      4294967295},
     {"markdown", "", &Settings::markdown, kOptions, "Hidden", "the page docs/options.md"},
+    {"model-files", "TEXT", &Settings::model_files, kEngine, "Hidden",
+     "what the front has opened; another file is refused"},
 };
 
 // Of later versions, so that nobody takes them for a typing mistake.

@@ -104,6 +104,11 @@ TEST(Options, NumbersAreReadToTheirEnd) {
   EXPECT_EQ(complaint("repetition-penalty", "1e-3"), "");
   EXPECT_EQ(complaint("repetition-penalty", "1000"), "");
   EXPECT_NE(complaint("repetition-penalty", "0"), "");
+  // As the API.
+  EXPECT_EQ(complaint("repetition-penalty", "1e-6"), "");
+  EXPECT_EQ(complaint("repetition-penalty", "1e6"), "");
+  EXPECT_NE(complaint("repetition-penalty", "1e-7"), "");
+  EXPECT_NE(complaint("repetition-penalty", "1e7"), "");
   assign(option("max-context"), "4096", settings);
   assign(option("max-context"), "auto", settings);
   EXPECT_EQ(settings.max_context, 0);

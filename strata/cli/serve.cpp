@@ -1,15 +1,19 @@
+#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <sstream>
+#include <utility>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
 #include "strata/base/text.h"
 #include "strata/cli/commands.h"
+#include "strata/cli/model_files.h"
 #include "strata/cli/model_setup.h"
 #include "strata/cli/sampling.h"
 #include "strata/server/server.h"
@@ -51,30 +55,61 @@ server::Config server_config(const Settings& s) {
   return config;
 }
 
+fs::path program_path() {
+  std::error_code error;
+  fs::path program = fs::read_symlink("/proc/self/exe", error);
+  if (error) throw Error(ErrorCode::kIo, format("/proc/self/exe: {}", error.message()));
+  return program;
+}
+
 // What the engine process is started with: the settings that are its business, and the model by a
 // path that no folder change or leading dash can spoil.
-std::vector<std::string> engine_arguments(const Settings& settings, const std::string& model) {
-  std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (error) throw Error(ErrorCode::kIo, format("/proc/self/exe: {}", error.message()));
-  std::vector<std::string> words = {program.string(), "engine", fs::absolute(model).string()};
+std::vector<std::string> engine_arguments(Settings settings, const std::string& model,
+                                          const ModelFiles& files) {
+  settings.model_files = files.text();
+  std::vector<std::string> words = {program_path().string(), "engine",
+                                    fs::absolute(model).string()};
   for (std::string& word : to_arguments(kEngine, settings)) words.push_back(std::move(word));
   return words;
 }
 
+// The folders that errors of the engine may name. The longest first: one may lie in another.
+std::vector<std::string> private_folders(const std::string& model) {
+  std::vector<std::string> folders = {fs::absolute(model).parent_path().string(),
+                                      program_path().parent_path().string()};
+  std::sort(folders.begin(), folders.end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  return folders;
+}
+
 // Both the model's, read from the header of its file, and none of its weights.
 struct Texts {
-  std::unique_ptr<text::Tokenizer> tokenizer;
-  std::unique_ptr<text::ChatTemplate> chat_template;
+  explicit Texts(const gguf::Model& file)
+      : tokenizer(read_tokenizer(file)),
+        chat_template(read_chat_template(file, *tokenizer)),
+        files(file) {}
+  explicit Texts(const std::string& path) : Texts(gguf::Model::open(path)) {}
+
+  const std::unique_ptr<text::Tokenizer> tokenizer;
+  const std::unique_ptr<text::ChatTemplate> chat_template;
+  const ModelFiles files;
 };
 
-Texts read_texts(const std::string& path) {
-  const gguf::Model file = gguf::Model::open(path);
-  Texts texts;
-  texts.tokenizer = read_tokenizer(file);
-  texts.chat_template = read_chat_template(file, *texts.tokenizer);
-  return texts;
-}
+// Starts engines as long as the model is the one whose texts the front uses. The engine looks at
+// what it has opened once more; here the reason is told without what a changed file says first.
+class SameModelLauncher final : public supervise::Launcher {
+ public:
+  SameModelLauncher(std::unique_ptr<supervise::Launcher> launcher, const ModelFiles& files)
+      : launcher_(std::move(launcher)), files_(files) {}
+  std::unique_ptr<supervise::EngineProcess> launch(uint32_t incarnation) override {
+    files_.require_unchanged();
+    return launcher_->launch(incarnation);
+  }
+
+ private:
+  const std::unique_ptr<supervise::Launcher> launcher_;
+  const ModelFiles& files_;
+};
 
 }  // namespace
 
@@ -87,14 +122,18 @@ int run_serve(const Invocation& invocation) {
   // The engine has no use for it, and its memory may be dumped.
   ::unsetenv("STRATA_API_KEY");
   config.model_name = model_name(path);
+  config.private_folders = private_folders(path);
   // The port first: who cannot have it need not wait for a model.
   server::Server server(std::move(config));
   server.catch_signals();
-  const Texts texts = read_texts(path);
+  const Texts texts(path);
   const auto frontend = server::text_frontend(*texts.tokenizer, *texts.chat_template);
   std::fprintf(stderr, "strata: serving %s on %s\n", server.config().model_name.c_str(),
                server.url().c_str());
-  supervise::Supervisor engine(supervise::process_launcher(engine_arguments(s, path)), {});
+  supervise::Supervisor engine(
+      std::make_unique<SameModelLauncher>(
+          supervise::process_launcher(engine_arguments(s, path, texts.files)), texts.files),
+      {});
   const int code = server.run(*frontend, engine);
   engine.stop();
   if (code != 0) {

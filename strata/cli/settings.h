@@ -98,6 +98,7 @@ struct Settings {
 
   int64_t fd = -1;
   int64_t incarnation = 0;
+  std::string model_files;  // see cli/model_files.h
 };
 
 }  // namespace strata::cli

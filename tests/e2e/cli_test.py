@@ -261,6 +261,13 @@ class Files(unittest.TestCase):
 
 
 class Numbers(unittest.TestCase):
+    def test_bench_advises_the_options_that_it_has(self):
+        result = run("bench", DEMO, "--gen", "1000000", "--threads", "1")
+        self.assertEqual(result.returncode, 64, result.stderr)
+        self.assertIn("lower --depth + --prompt + --gen", result.stderr)
+        result = run("bench", DEMO, "--max-context", "1000000", "--threads", "1")
+        self.assertIn("lower --max-context", result.stderr)
+
     def test_bench(self):
         result = run("bench", DEMO, "--prompt", "32", "--gen", "8", "--threads", "1", "--json")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -2,12 +2,18 @@
 
 import json
 import os
+import pathlib
+import shutil
 import signal
+import socket
+import subprocess
+import tempfile
 import threading
 import time
 import unittest
 
-from support import PATIENCE_S, PIANO, Server, content_of, joined, process_exists, question, wait_until
+from support import (BINARY, DEMO, PATIENCE_S, PIANO, ROOT, Server, content_of, environment, joined,
+                     process_exists, question, wait_until)
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 
@@ -95,6 +101,109 @@ class EngineFailures(unittest.TestCase):
         server.process.kill()
         wait_until("it is gone", lambda: not process_exists(engine))
         server.kill()
+
+
+class ChangedModels(unittest.TestCase):
+    """Another file under the name of the model, and an engine that has to start again."""
+
+    REASON = "the model file has changed since the server started; restart it"
+
+    def replaced(self, path):
+        shutil.copy(ROOT / "tests/golden/qwen4exp/tiny.gguf", str(path) + ".new")
+        os.replace(str(path) + ".new", path)
+
+    def cut(self, path):
+        os.truncate(path, 100_000)
+
+    def removed(self, path):
+        path.unlink()
+
+    def test_no_engine_reads_another_model_than_the_front(self):
+        for change in (self.replaced, self.cut, self.removed):
+            with self.subTest(change.__name__), tempfile.TemporaryDirectory() as folder:
+                path = pathlib.Path(folder, "m.gguf")
+                shutil.copy(DEMO, path)
+                with Server(model=str(path)) as server:
+                    self.assertEqual(content_of(server.post(CHAT, question())), PIANO)
+                    engine = server.engine()
+                    change(path)
+                    os.kill(engine, signal.SIGKILL)
+                    wait_until("failed", lambda: server.health()[1]["status"] == "failed")
+                    self.assertEqual(server.health()[1]["reasons"],
+                                     [f"could not be started: {self.REASON}"])
+                    reply = server.post(CHAT, question())
+                    self.assertEqual(reply.status, 503)
+                    self.assertIn("retry-after", reply.headers)
+                    self.assertIn(self.REASON, reply.json()["error"]["message"])
+
+    def test_an_engine_refuses_what_the_front_has_not_opened(self):
+        front, engine = socket.socketpair()
+        with front, engine:
+            result = subprocess.run(
+                [BINARY, "engine", DEMO, "--fd", str(engine.fileno()), "--incarnation", "1",
+                 "--model-files=1:2:3:4.5"], pass_fds=[engine.fileno()], capture_output=True,
+                text=True, timeout=PATIENCE_S, env=environment(), check=False)
+        self.assertEqual(result.returncode, 65, result.stderr)
+        self.assertIn(self.REASON, result.stderr)
+
+
+
+class UnheardServer(Server):
+    """Its log goes to a full disk, so the port has to be chosen here."""
+
+    def __init__(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.host, self.port = probe.getsockname()
+        self.log_lines = []
+        with open("/dev/full", "w") as full:
+            self.process = subprocess.Popen(
+                [BINARY, "serve", DEMO, "--port", str(self.port), "--threads", "1"],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=full, cwd=ROOT,
+                env=environment(), start_new_session=True)
+        self.pid = self.process.pid
+        self.wait_ready()
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(PATIENCE_S)
+
+
+class Logs(unittest.TestCase):
+    """Nobody reads what is logged any more."""
+
+    def answers_and_replaces_its_engine(self, server):
+        for _ in range(3):
+            self.assertEqual(content_of(server.post(CHAT, question())), PIANO)
+        # The front and the next engine have much to tell.
+        os.kill(server.engine(), signal.SIGKILL)
+        wait_until("a new engine", lambda: server.health()[1]["restarts"] == 1)
+        server.wait_ready()
+        self.assertEqual(content_of(server.post(CHAT, question())), PIANO)
+        self.assertEqual(server.health()[1]["restarts"], 1)
+
+    def test_the_reader_of_the_log_goes(self):
+        # A pipe whose reader goes after the line with the address.
+        launcher = ["bash", "-c", 'exec "$0" "$@" 2> >(exec sed -u "/serving/q" >&2)']
+        with Server(launcher=launcher) as server:
+            wait_until("the reader has gone", lambda: len(server.children()) == 1)
+            self.answers_and_replaces_its_engine(server)
+            self.assertEqual(server.stop()[0], 0)
+
+    def test_the_disk_of_the_log_is_full(self):
+        with UnheardServer() as server:
+            self.answers_and_replaces_its_engine(server)
+
+    def test_output_for_a_pipe_still_ends_with_its_reader(self):
+        reader, writer = os.pipe()
+        os.close(reader)
+        try:
+            result = subprocess.run([BINARY, "inspect", DEMO], stdout=writer, timeout=PATIENCE_S,
+                                    stderr=subprocess.DEVNULL, env=environment(), check=False)
+        finally:
+            os.close(writer)
+        self.assertEqual(result.returncode, -signal.SIGPIPE)
 
 
 class Clients(unittest.TestCase):

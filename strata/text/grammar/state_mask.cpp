@@ -99,7 +99,7 @@ int free_characters(const CompiledGrammar& grammar, Characters characters, State
 }
 
 void make_unique(std::vector<uint32_t>& values) {
-  std::sort(values.begin(), values.end());
+  if (!std::is_sorted(values.begin(), values.end())) std::sort(values.begin(), values.end());
   values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
@@ -170,18 +170,20 @@ void MaskWalk::walk(uint32_t first, uint32_t end, uint32_t depth, State state, S
 
 // Replaces what lies behind `from` by what its configurations become. False: nothing.
 bool MaskWalk::take(const Level& from, uint8_t byte) {
-  configurations_.resize(from.end);
-  pool_.truncate(from.n_stacks);
   if (from.end - from.begin == 1) {
     const Configuration it = configurations_[from.begin];
     const CompiledGrammar::Step step = grammar_.step(it.state, byte);
     if (!CompiledGrammar::is_list(step) &&
         (it.stack <= StackPool::kUnknown || !grammar_.is_final(it.state))) {
       if (step == 0) return false;
+      configurations_.resize(from.end);
+      pool_.truncate(from.n_stacks);
       configurations_.push_back({step, it.stack});
       return true;
     }
   }
+  configurations_.resize(from.end);
+  pool_.truncate(from.n_stacks);
   for (size_t i = from.begin; i < from.end; ++i) {
     const Configuration it = configurations_[i];
     // Too deep or too ambiguous: accept() would refuse it as well.

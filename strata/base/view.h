@@ -47,6 +47,12 @@ class View {
   constexpr bool empty() const { return data_ == nullptr || size() == 0; }
   constexpr explicit operator bool() const { return data_ != nullptr; }
 
+  // The same shape at another address.
+  constexpr View at(T* data) const {
+    View view = *this;
+    view.data_ = data;
+    return view;
+  }
   constexpr T& operator[](int64_t i) const { return data_[i]; }
   // The i-th slice of the outermost dimension.
   constexpr T* row(int64_t i) const {

@@ -58,8 +58,8 @@ void Engine::rehearse() {
       std::min<int64_t>(options.chunk, std::max<int64_t>(options.max_context - 1, 1)));
   Request request(wire::kNoRequest, {.ids = std::vector<int32_t>(n, 0), .max_tokens = 1}, 0,
                   clock_.now());
-  request.session = std::make_unique<model::SessionState>(
-      instance_.model().states(), instance_.stream(), static_cast<int64_t>(n));
+  request.session =
+      std::make_unique<model::SessionState>(instance_.model().states(), static_cast<int64_t>(n));
   StepPlan plan;
   plan.push_back({.request = &request, .ids = request.submit.ids, .samples = true});
   const StepResult result = runner_.finish(runner_.submit(std::move(plan)));
@@ -202,11 +202,11 @@ bool Engine::admit(Request& request) {
   const int64_t tokens = n_prompt + submit.max_tokens;
   const int64_t page = pools.spec().page_tokens;
   if (pools.n_free_slots() == 0 || pools.n_free_pages() < (tokens + page - 1) / page) return false;
-  request.session = std::make_unique<model::SessionState>(pools, instance_.stream(), tokens);
+  request.session = std::make_unique<model::SessionState>(pools, tokens);
   if (made_up_tokens_ > 0) {
     request.n_cached = static_cast<size_t>(std::min(made_up_tokens_, n_prompt - 1));
-    model::seed_context(pools, *request.session, instance_.stream(),
-                        std::span(submit.ids).first(request.n_cached), made_up_seed_);
+    model::seed_context(pools, *request.session, std::span(submit.ids).first(request.n_cached),
+                        made_up_seed_);
     request.n_read = request.n_cached;
   }
   request.started = clock_.now();

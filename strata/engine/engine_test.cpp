@@ -63,13 +63,15 @@ TEST(Engine, ASimulatedCardGivesTheHostsAnswer) {
   const std::vector<int32_t> first = alone(prompt(30, 4), 12), second = alone(prompt(33, 5), 12);
   ASSERT_EQ(first.size(), 12u);
   ASSERT_NE(first, second);
-  for (uint64_t seed = 1; seed <= 5; ++seed) {
-    TinyEngine engine({.device = "sim:1GiB", .seed = seed});
-    engine.submit(1, prompt(30, 4), 12);
-    engine.submit(2, prompt(33, 5), 12);
-    engine.run_all();
-    EXPECT_EQ(engine[1].ids, first) << seed;
-    EXPECT_EQ(engine[2].ids, second) << seed;
+  for (const char* cards : {"sim:1GiB", "sim:1GiB,sim:512MiB", "sim:1GiB,sim:1GiB,sim:1GiB"}) {
+    for (uint64_t seed = 1; seed <= 5; ++seed) {
+      TinyEngine engine({.device = cards, .seed = seed});
+      engine.submit(1, prompt(30, 4), 12);
+      engine.submit(2, prompt(33, 5), 12);
+      engine.run_all();
+      EXPECT_EQ(engine[1].ids, first) << cards << ", seed " << seed;
+      EXPECT_EQ(engine[2].ids, second) << cards << ", seed " << seed;
+    }
   }
 }
 

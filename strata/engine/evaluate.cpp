@@ -40,9 +40,9 @@ void Evaluator::step(model::SessionState& session, std::span<const int32_t> ids,
     std::vector<int32_t> rows(n);
     for (size_t i = 0; i < n; ++i) rows[i] = static_cast<int32_t>(at + i);
     model.inputs().set_outputs(rows);
-    model.inputs().upload(stream);
-    if (at == 0) (model.*body)(stream);
-    (model.*head)(stream);
+    model.inputs().upload();
+    if (at == 0) (model.*body)();
+    (model.*head)();
     instance_.wait("evaluation");
     const View<float> logits = model.logits();
     const int64_t n_vocab = logits.extent(1);
@@ -71,11 +71,10 @@ void Evaluator::run(std::span<const int32_t> ids, int n_drafts, const OnRows& on
     }
   }
   STRATA_CHECK(n_drafts == 0 || (model.draft_states() && n_drafts <= instance_.options().slots));
-  model::SessionState trunk(model.states(), instance_.stream(), n_context);
+  model::SessionState trunk(model.states(), n_context);
   std::vector<std::unique_ptr<model::SessionState>> drafts;
   for (int d = 0; d < n_drafts; ++d) {
-    drafts.push_back(std::make_unique<model::SessionState>(*model.draft_states(),
-                                                           instance_.stream(), n_context));
+    drafts.push_back(std::make_unique<model::SessionState>(*model.draft_states(), n_context));
   }
   const size_t chunk = static_cast<size_t>(instance_.options().chunk);
   for (size_t at = 0; at < ids.size(); at += chunk) {

@@ -29,7 +29,7 @@ class Evaluator {
   void run(std::span<const int32_t> ids, int n_drafts, const OnRows& on_rows);
 
  private:
-  using Pass = void (model::Model::*)(device::Stream&);
+  using Pass = void (model::Model::*)();
   void step(model::SessionState& session, std::span<const int32_t> ids, int draft, size_t first,
             const OnRows& on_rows);
 

@@ -247,17 +247,5 @@ TEST(Failure, ARefusedAllocationComesWithTheLedger) {
   }
 }
 
-TEST(Failure, MoreThanOneDeviceIsRefused) {
-  for (const char* list : {"sim:1GiB,sim:1GiB", "host,sim:1GiB,sim:1GiB"}) {
-    try {
-      TinyEngine engine({.device = list});
-      ADD_FAILURE() << list;
-    } catch (const Error& e) {
-      EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
-      EXPECT_THAT(e.what(), HasSubstr(list));
-    }
-  }
-}
-
 }  // namespace
 }  // namespace strata::engine

@@ -18,7 +18,6 @@ constexpr std::chrono::minutes kSettleLimit(1);
 
 void StepRunner::queue(const StepPlan& parts) {
   model::Model& model = instance_.model();
-  device::Stream& stream = instance_.stream();
   model.begin_step();
   sampler_.begin();
   std::vector<int32_t> outputs;
@@ -31,11 +30,11 @@ void StepRunner::queue(const StepPlan& parts) {
     sampler_.add(*part.request);
   }
   model.inputs().set_outputs(outputs);
-  model.inputs().upload(stream);
-  model.forward(stream);
+  model.inputs().upload();
+  model.forward();
   if (outputs.empty()) return;
-  model.head(stream);
-  sampler_.run(stream, model.logits(), model.inputs().n_out_rows());
+  model.head();
+  sampler_.run(instance_.stream(), model.logits(), model.inputs().n_out_rows());
 }
 
 StepTicket StepRunner::submit(StepPlan plan) {
@@ -87,13 +86,12 @@ void StepRunner::withdraw(const StepPlan& parts) {
 // What is still queued reads tables that the next step overwrites, and writes to slots and pages
 // that may go to other sessions.
 void StepRunner::settle(const std::string& why) {
-  device::Stream& stream = instance_.stream();
-  const Clock& clock = stream.device().waits().clock();
+  const Clock& clock = instance_.device().waits().clock();
   const auto deadline = device::Deadline::within(kSettleLimit, clock);
   bool late = false;
   while (!late) {
     try {
-      if (stream.drain({"engine", "the rest of a failed step"}, deadline)) return;
+      if (instance_.drain("the rest of a failed step", deadline)) return;
       late = true;
     } catch (const Error& e) {
       if (e.code() == ErrorCode::kDeviceLost) throw;

@@ -48,9 +48,9 @@ class Window {
       : instance_(instance),
         clock_(clock),
         seed_(seed),
-        session_(instance.model().states(), instance.stream(), context + rows) {
-    model::seed_context(instance.model().states(), session_, instance.stream(),
-                        tokens(static_cast<size_t>(context)), seed);
+        session_(instance.model().states(), context + rows) {
+    model::seed_context(instance.model().states(), session_, tokens(static_cast<size_t>(context)),
+                        seed);
   }
 
   std::vector<int32_t> tokens(size_t n) {
@@ -63,7 +63,6 @@ class Window {
   // In ms; the step leaves no trace.
   double step(std::span<const int32_t> ids, model::LayerObserver* observer = nullptr) {
     model::Model& model = instance_.model();
-    device::Stream& stream = instance_.stream();
     std::vector<int32_t> outputs(ids.size());
     std::iota(outputs.begin(), outputs.end(), 0);
     const Observing observing(model, observer);
@@ -71,9 +70,9 @@ class Window {
     model.begin_step();
     model.add(session_, ids);
     model.inputs().set_outputs(outputs);
-    model.inputs().upload(stream);
-    model.forward(stream);
-    model.head(stream);
+    model.inputs().upload();
+    model.forward();
+    model.head();
     instance_.wait("window");
     const std::chrono::duration<double, std::milli> time = clock_.now() - begun;
     session_.commit(0);

@@ -16,7 +16,7 @@ bool StageSlots::everything(const PlanSource& model) const {
 }
 
 StageSlots divide_slots(const PlanSource& model, DeviceId where, std::vector<int> layers,
-                        Bytes left, int most) {
+                        Bytes left, int most, Divide how) {
   most = std::min(most, model.n_experts());
   Bytes one_each = 0;
   for (int l : layers) one_each += model.blob_bytes(l);
@@ -25,9 +25,14 @@ StageSlots divide_slots(const PlanSource& model, DeviceId where, std::vector<int
     stage.slots.assign(stage.layers.size(), 0);
     return stage;
   }
-  const Bytes each = std::min(left / one_each, static_cast<Bytes>(most));
-  stage.slots.assign(stage.layers.size(), static_cast<int>(each));
-  left -= each * one_each;
+  Bytes left_by_layer = left;
+  for (int l : stage.layers) {
+    const Bytes room =
+        how == Divide::kEqually ? left / one_each : left_by_layer / model.blob_bytes(l);
+    stage.slots.push_back(static_cast<int>(std::min(room, static_cast<Bytes>(most))));
+    left_by_layer -= static_cast<Bytes>(stage.slots.back()) * model.blob_bytes(l);
+  }
+  left = left_by_layer;
   std::map<Bytes, int> classes;
   for (size_t i = 0; i < stage.layers.size(); ++i) {
     const Bytes blob = model.blob_bytes(stage.layers[i]);

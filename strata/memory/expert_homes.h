@@ -28,11 +28,14 @@ struct StageSlots {
   bool everything(const PlanSource& model) const;  // every expert of its layers has a slot
 };
 
-// Divides `left` bytes among the layers: equally many slots each, and what then remains one by one
-// to the first layers that fit. At most `most` a layer. Leaves less than one blob unless all have
-// `most`.
+// How slots are divided among layers: equally, which the most reads hit, or as many as there are
+// experts to one layer after the other, which spares whole layers the way to the host.
+enum class Divide : uint8_t { kEqually, kLayerByLayer };
+
+// Divides `left` bytes among the layers; what then remains goes one by one to the first that fit.
+// At most `most` a layer. Leaves less than one blob unless all have `most`.
 StageSlots divide_slots(const PlanSource& model, DeviceId where, std::vector<int> layers,
-                        Bytes left, int most);
+                        Bytes left, int most, Divide how = Divide::kEqually);
 
 // The share of a layer's expert reads that its `n` hottest experts take. With a profile: its
 // counts. Without one: published values of this family, 0.67, 0.81 and 1 with 64, 128 and 512 of

@@ -15,6 +15,29 @@ constexpr DeviceId kHost{0};
 constexpr int kLeastChunk = 32;
 constexpr int64_t kLeastContext = 4096;
 
+int n_slots(const Solution& s) {
+  return std::accumulate(s.devices.begin(), s.devices.end(), 0,
+                         [](int sum, const DeviceUse& use) { return sum + use.expert_slots; });
+}
+
+// Which of two is nearer to a plan that fits, then which is faster.
+bool better(const Solution& a, const Solution& b) {
+  if (a.fits != b.fits) return a.fits;
+  const auto missing = [](const Solution& s) {
+    return std::accumulate(s.devices.begin(), s.devices.end(), Bytes{0},
+                           [](Bytes sum, const DeviceUse& use) { return sum + use.missing(); });
+  };
+  if (!a.fits) return missing(a) < missing(b);
+  // Sums of the same times in another order differ in their last bits.
+  constexpr double kMore = 1 + 1e-9;
+  const double x = a.expected.decode_tokens_per_s, y = b.expected.decode_tokens_per_s;
+  if (x > y * kMore || y > x * kMore) return x > y;
+  // The draft layer's experts are not in the expectation.
+  const int n = n_slots(a), m = n_slots(b);
+  if (n != m) return n > m;
+  return a.expected.prompt_tokens_per_s > b.expected.prompt_tokens_per_s * kMore;
+}
+
 // Fills a placement with experts and prices it.
 class Pricer {
  public:
@@ -24,7 +47,8 @@ class Pricer {
   Solution price(const Placement& placement) const;
 
  private:
-  void add_slots(Solution& s) const;
+  Solution fill(Solution s, const std::vector<Divide>& how) const;
+  void add_slots(Solution& s, const std::vector<Divide>& how) const;
   void add_ram(Solution& s) const;
   int n_expert_layers(const Placement& p) const { return model_.n_layers() + (p.drafts() ? 1 : 0); }
   Bytes blobs(const Placement& p, const std::vector<int>& n) const;
@@ -42,7 +66,7 @@ Bytes Pricer::blobs(const Placement& p, const std::vector<int>& n) const {
   return sum;
 }
 
-void Pricer::add_slots(Solution& s) const {
+void Pricer::add_slots(Solution& s, const std::vector<Divide>& how) const {
   const int most = wishes_.expert_slots.value_or(model_.n_experts());
   for (DeviceUse& use : s.devices) {
     if (use.where == kHost) continue;
@@ -54,7 +78,8 @@ void Pricer::add_slots(Solution& s) const {
     if (s.placement.draft == use.where) layers.push_back(model_.n_layers());
     const Bytes fixed = s.plan.peak(use.where);
     const Bytes left = use.budget.bytes - std::min(use.budget.bytes, fixed);
-    StageSlots slots = divide_slots(model_, use.where, std::move(layers), left, most);
+    StageSlots slots = divide_slots(model_, use.where, std::move(layers), left, most,
+                                    how[static_cast<size_t>(use.where.value - 1)]);
     use.expert_slots = slots.n();
     if (slots.bytes > 0) {
       std::string formula;
@@ -116,6 +141,7 @@ void Pricer::add_ram(Solution& s) const {
        .bytes = blobs(p, in_ram)});
 }
 
+// Experts come last, so the other lines are declared once.
 Solution Pricer::price(const Placement& placement) const {
   Solution s{.placement = placement};
   s.devices.push_back(
@@ -126,38 +152,31 @@ Solution Pricer::price(const Placement& placement) const {
                          .budget = card_budget(machine_.cards[i], i == 0, wishes_.cards)});
   }
   model_.declare(placement, s.plan);
-  add_slots(s);
+  std::vector<Divide> how(machine_.cards.size(), Divide::kEqually);
+  Solution best = fill(s, how);
+  for (Divide& of_card : how) {
+    of_card = Divide::kLayerByLayer;
+    Solution next = fill(s, how);
+    if (better(next, best)) {
+      best = std::move(next);
+    } else {
+      of_card = Divide::kEqually;
+    }
+  }
+  return best;
+}
+
+// how: of each card.
+Solution Pricer::fill(Solution s, const std::vector<Divide>& how) const {
+  add_slots(s, how);
   add_ram(s);
   s.fits = true;
   for (DeviceUse& use : s.devices) {
     use.peak = s.plan.peak(use.where);
     s.fits = s.fits && use.missing() == 0;
   }
-  s.expected = expect(model_, machine_, placement, s.homes, wishes_.profile);
+  s.expected = expect(model_, machine_, s.placement, s.homes, wishes_.profile);
   return s;
-}
-
-int n_slots(const Solution& s) {
-  return std::accumulate(s.devices.begin(), s.devices.end(), 0,
-                         [](int sum, const DeviceUse& use) { return sum + use.expert_slots; });
-}
-
-// Which of two is nearer to a plan that fits, then which is faster.
-bool better(const Solution& a, const Solution& b) {
-  if (a.fits != b.fits) return a.fits;
-  const auto missing = [](const Solution& s) {
-    return std::accumulate(s.devices.begin(), s.devices.end(), Bytes{0},
-                           [](Bytes sum, const DeviceUse& use) { return sum + use.missing(); });
-  };
-  if (!a.fits) return missing(a) < missing(b);
-  // Sums of the same times in another order differ in their last bits.
-  constexpr double kMore = 1 + 1e-9;
-  const double x = a.expected.decode_tokens_per_s, y = b.expected.decode_tokens_per_s;
-  if (x > y * kMore || y > x * kMore) return x > y;
-  // The draft layer's experts are not in the expectation.
-  const int n = n_slots(a), m = n_slots(b);
-  if (n != m) return n > m;
-  return a.expected.prompt_tokens_per_s > b.expected.prompt_tokens_per_s * kMore;
 }
 
 Solution best_split(const PlanSource& model, const Machine& machine, const PlanWishes& wishes,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <utility>
 
 #include "strata/base/check.h"
@@ -12,6 +13,7 @@
 #include "strata/base/os/memory.h"
 #include "strata/base/os/topology.h"
 #include "strata/device/registry.h"
+#include "strata/memory/layer_split.h"
 
 namespace strata::model {
 namespace {
@@ -35,6 +37,12 @@ Bytes memory_reserve(Bytes total) {
 
 constexpr const char* kSmaller = "a smaller --max-context, --batch or --prefill would make it fit";
 
+std::string split_text(const std::vector<int>& layers) {
+  std::string text;
+  for (const int n : layers) text += format("{}{}", text.empty() ? "" : ",", n);
+  return text;
+}
+
 }  // namespace
 
 Instance::Instance(const InstanceOptions& options)
@@ -54,23 +62,54 @@ Instance::Instance(const InstanceOptions& options)
                                                    .gate = ledger_.get(),
                                                    .backend = options.backend,
                                                    .seed = options.seed});
-  if (devices_.size() > 2) {  // the host is always there
-    throw Error(ErrorCode::kUnsupported,
-                format("--device {}: {} devices are named, and a model cannot be split over more "
-                       "than one yet",
-                       options.device, devices_.size() - 1));
-  }
-  stream_ = devices_.back()->make_stream("compute");
+  blueprint_ = read_blueprint(file_);
+  make_stages(options);
   resolve(options);
   open_weights(options);
 }
 
-// Queued work names memory of the model, which goes before the stream.
+// Queued work names memory of the model, which goes before the streams.
 Instance::~Instance() {
-  try {
-    stream_->drain({"instance", "the end"}, std::chrono::minutes(1));
-  } catch (const std::exception& e) {
-    log_warning(format("while {} was closed: {}", stream_->device().name(), e.what()));
+  for (const auto& stream : streams_) {
+    try {
+      stream->drain({"instance", "the end"}, std::chrono::minutes(1));
+    } catch (const std::exception& e) {
+      log_warning(format("while {} was closed: {}", stream->device().name(), e.what()));
+    }
+  }
+}
+
+// Every card has a part of the layers; without one the host has them all.
+void Instance::make_stages(const InstanceOptions& options) {
+  const int n_layers = blueprint_->facts().n_layers;
+  const size_t n_cards = devices_.size() - 1;
+  std::vector<int> layers = options.layer_split;
+  if (layers.empty()) {
+    std::vector<Bytes> free;
+    for (size_t i = 1; i < devices_.size(); ++i) free.push_back(devices_[i]->capacity().free);
+    layers = memory::split_by_budget(free, n_layers);
+    if (n_cards > 1) decide("layer-split", split_text(layers), "in proportion to free memory");
+  } else if (layers.size() > n_cards ||
+             std::accumulate(layers.begin(), layers.end(), 0) != n_layers) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("--layer-split {}: {} cards are named with --device, and the model has {} "
+                       "layers",
+                       split_text(layers), n_cards, n_layers));
+  }
+  const memory::Placement placement =
+      memory::place_layers(layers, {.stages = {{device::kHostId, 0, n_layers}}});
+  const auto make_stream = [this](device::Device& device, const char* name) {
+    streams_.push_back(device.make_stream(name));
+    return streams_.back().get();
+  };
+  stages_.host = devices_.front().get();
+  stages_.host_stream = make_stream(*stages_.host, "lookups");
+  for (const memory::Stage& stage : placement.stages) {
+    device::Device& device = *devices_[static_cast<size_t>(stage.where.value)];
+    stages_.list.push_back({.device = &device,
+                            .stream = make_stream(device, "compute"),
+                            .first_layer = stage.first_layer,
+                            .end_layer = stage.end_layer});
   }
 }
 
@@ -121,7 +160,6 @@ void Instance::resolve(const InstanceOptions& options) {
     throw Error(ErrorCode::kInvalidArgument, format("{} is {}, below 0", name, value));
   }
   STRATA_CHECK(options.max_out >= 0);  // no option of a person's
-  blueprint_ = read_blueprint(file_);
   const ModelFacts& facts = blueprint_->facts();
   resolved_ = {.slots = std::max(options.slots, 1),
                .draft = options.draft,
@@ -149,14 +187,16 @@ os::MemoryBudget Instance::memory() const { return memory_ ? *memory_ : os::memo
 
 void Instance::open_weights(const InstanceOptions& options) {
   const std::optional<WeightForm> wanted = options.weights;
-  device::Device& device = *devices_.back();
-  const bool host = device.reads_host_memory();
-  const std::string where = host ? "" : format(" on {}", device.name());
+  const bool host = stages_.last().is_host();
+  const std::string where = host ? ""
+                            : stages_.list.size() == 1
+                                ? format(" on {}", device().name())
+                                : format(" on {} cards", stages_.list.size());
   const auto open_as = [&](kernels::Packing packing) {
     resolved_.packing = packing;
     model_.reset();
     plan_ = {};
-    model_ = blueprint_->open(resolved_, device, plan_);
+    model_ = blueprint_->open(resolved_, stages_, plan_);
     return model_->info().weights;
   };
   const auto keep_rows = [&](const std::string& why) {
@@ -204,9 +244,9 @@ void Instance::open_weights(const InstanceOptions& options) {
 void Instance::check_plan() const {
   const os::MemoryBudget host = memory();
   if (host.available > 0) plan_.require(device::kHostId, host.available, kSmaller);
-  const device::Device& device = *devices_.back();
-  if (device.id() != device::kHostId) {
-    plan_.require(device.id(), device.capacity().free, kSmaller);
+  for (const Stage& stage : stages_.list) {
+    if (stage.is_host()) continue;
+    plan_.require(stage.device->id(), stage.device->capacity().free, kSmaller);
   }
 }
 
@@ -224,8 +264,14 @@ void Instance::with_ledger(const std::function<void()>& allocate) const {
   }
 }
 
+bool Instance::drain(const char* what, device::Deadline deadline) {
+  return std::ranges::all_of(streams_, [&](const auto& stream) {
+    return stream->drain({"engine", what}, deadline);
+  });
+}
+
 void Instance::wait(const char* what, std::chrono::milliseconds limit) {
-  if (stream_->drain({"engine", what}, limit)) return;
+  if (drain(what, device::Deadline::within(limit, device().waits().clock()))) return;
   throw Error(ErrorCode::kDevice,
               format("{} did not end within {} s", what,
                      std::chrono::duration_cast<std::chrono::seconds>(limit).count()));

@@ -33,7 +33,8 @@ struct InstanceOptions {
   std::string device = "host";  // as device::make_devices takes it
   device::Backend backend = device::Backend::kCpu;
   int threads = 0;
-  uint64_t seed = 1;  // of the sim devices' order of work
+  uint64_t seed = 1;             // of the sim devices' order of work
+  std::vector<int> layer_split;  // layers of each card; empty: by free memory
 
   int64_t max_context = 0;
   int slots = 1;
@@ -53,14 +54,14 @@ struct Decision {
   std::string name, value, why;
 };
 
-// A model file, opened on its device: what `run`, `bench`, `eval` and the engine process share.
+// A model file, opened on its devices: what `run`, `bench`, `eval` and the engine process share.
 // Opening resolves the options and makes the plan; load reads the weights.
 class Instance {
  public:
   // Errors: those of gguf::Model::open, read_blueprint and Blueprint::open; kInvalidArgument for
-  // options that are nonsense; kUnsupported for more than one device beside the host;
-  // kResourceExhausted with the table if weights that are to be copied do not fit into this
-  // machine. Whether the whole plan fits is known once its last line is there: load looks.
+  // options that are nonsense; kResourceExhausted with the table if weights that are to be copied
+  // do not fit into this machine. Whether the whole plan fits is known once its last line is there:
+  // load looks.
   explicit Instance(const InstanceOptions& options);
   ~Instance();
   Instance(const Instance&) = delete;
@@ -77,8 +78,10 @@ class Instance {
   const gguf::Model& file() const { return file_; }
   Model& model() { return *model_; }
   const Model& model() const { return *model_; }
-  device::Device& device() { return *devices_.back(); }
-  device::Stream& stream() { return *stream_; }
+  // Of the last stage: where logits are, and whose work ends a step.
+  device::Device& device() { return *stages_.last().device; }
+  device::Stream& stream() { return *stages_.last().stream; }
+  const Stages& stages() const { return stages_; }
   memory::Plan& plan() { return plan_; }
   const memory::Plan& plan() const { return plan_; }
   memory::Ledger& ledger() { return *ledger_; }
@@ -87,10 +90,14 @@ class Instance {
   const std::vector<Decision>& decisions() const { return decisions_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
-  // Waits for the stream. Errors: kDevice if it takes longer than `limit`.
+  // Waits for the streams of all stages; false if the deadline comes first. Errors: what the queued
+  // work throws; some of it may then still be queued.
+  bool drain(const char* what, device::Deadline deadline);
+  // The same. Errors: kDevice if it takes longer than `limit`.
   void wait(const char* what, std::chrono::milliseconds limit = std::chrono::minutes(10));
 
  private:
+  void make_stages(const InstanceOptions& options);
   void resolve(const InstanceOptions& options);
   void open_weights(const InstanceOptions& options);
   os::MemoryBudget memory() const;
@@ -105,7 +112,8 @@ class Instance {
   std::unique_ptr<memory::Ledger> ledger_;
   std::unique_ptr<ThreadPool> pool_;
   std::vector<std::unique_ptr<device::Device>> devices_;
-  std::unique_ptr<device::Stream> stream_;
+  std::vector<std::unique_ptr<device::Stream>> streams_;
+  Stages stages_;
   ModelOptions resolved_;
   std::vector<Decision> decisions_;
   std::vector<std::string> warnings_;

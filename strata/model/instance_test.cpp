@@ -134,14 +134,14 @@ TEST(Instance, LoadsAndSeals) {
     Instance instance(options);
     instance.load({});
     instance.seal();
-    SessionState session(instance.model().states(), instance.stream(), 64);
+    SessionState session(instance.model().states(), 64);
     instance.model().begin_step();
     instance.model().add(session, std::vector<int32_t>{1, 2, 3});
     const int32_t row = 2;
     instance.model().inputs().set_outputs({&row, 1});
-    instance.model().inputs().upload(instance.stream());
-    instance.model().forward(instance.stream());
-    instance.model().head(instance.stream());
+    instance.model().inputs().upload();
+    instance.model().forward();
+    instance.model().head();
     instance.wait("step");
     session.commit(3);
     Model& model = instance.model();

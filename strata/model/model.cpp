@@ -39,8 +39,8 @@ std::unique_ptr<Blueprint> read_blueprint(const gguf::Model& file) {
 ModelFacts read_facts(const gguf::Model& file) { return read_blueprint(file)->facts(); }
 
 std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
-                                  device::Device& device, memory::Plan& plan) {
-  return read_blueprint(file)->open(options, device, plan);
+                                  const Stages& stages, memory::Plan& plan) {
+  return read_blueprint(file)->open(options, stages, plan);
 }
 
 }  // namespace strata::model

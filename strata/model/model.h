@@ -15,6 +15,7 @@
 #include "strata/memory/plan.h"
 #include "strata/model/host_copy.h"
 #include "strata/model/options.h"
+#include "strata/model/stage.h"
 #include "strata/model/state.h"
 #include "strata/model/step_inputs.h"
 #include "strata/model/weights.h"
@@ -48,7 +49,7 @@ class LayerObserver {
                          View<const int32_t> n_blocks) = 0;
 };
 
-// A loaded model on one device: the trunk, its head and, if asked for, its draft layer. Steps are
+// A loaded model on its stages: the trunk, its head and, if asked for, its draft layer. Steps are
 // laid out in inputs(), uploaded, and computed by forward and head; nothing here decides what to
 // compute. One engine thread.
 //
@@ -66,27 +67,29 @@ class Model {
   StatePools& states() { return *states_; }
   StatePools* draft_states() { return draft_states_.get(); }
   StepInputs& inputs() { return *inputs_; }
-  // The way to read what lies in the device's memory: logits, residual, state.
-  HostCopy& copies() { return *copies_; }
+  // The way to read residual() and logits(), with the last stage's stream.
+  virtual HostCopy& copies() = 0;
 
   // Adds the session's next tokens to the step that is being laid out, as pending.
   void add(SessionState& session, std::span<const int32_t> ids);
   // Clears the step, then brings pages and sides of these sessions up to date.
   void begin_step();
 
+  // These queue work on the streams of the stages; who has waited for the last stage's has waited
+  // for all of it.
   // Computes the trunk for all rows of the step; residual() then holds the rows.
-  virtual void forward(device::Stream& stream) = 0;
+  virtual void forward() = 0;
   // Logits of the step's outputs, from residual(). logits() [max_out, vocab].
-  virtual void head(device::Stream& stream) = 0;
+  virtual void head() = 0;
   // The draft layer on residual() and the step's ids (each row's next token), in place; then
   // draft_head gives the logits of the outputs. Sessions are of draft_states().
-  virtual void draft(device::Stream& stream) = 0;
-  virtual void draft_head(device::Stream& stream) = 0;
+  virtual void draft() = 0;
+  virtual void draft_head() = 0;
   // Makes the sessions' recurrent state that of the rows kept (StepInputs::set_kept), for
   // sequences where that is neither none nor all. Before SessionState::commit.
-  virtual void commit(device::Stream& stream) = 0;
+  virtual void commit() = 0;
 
-  // In the device's memory.
+  // In the memory of the last stage's device.
   virtual View<float> residual() = 0;  // [max_rows, streams, width]
   virtual View<float> logits() = 0;
 
@@ -100,7 +103,6 @@ class Model {
   virtual const Rope& rope() const = 0;
   virtual int index_ratio() const = 0;
 
-  std::unique_ptr<HostCopy> copies_;  // outlives the states
   std::unique_ptr<StatePools> states_, draft_states_;
   std::unique_ptr<StepInputs> inputs_;
   LayerObserver* observer_ = nullptr;
@@ -113,7 +115,15 @@ class Model {
 // What the options come to for a file, so that callers can choose defaults before opening: trained
 // context with scaling, and whether its attention weights are f32.
 struct ModelFacts {
-  std::string architecture;
+  // What a layer has in the file: everything but its routed experts, and one of those.
+  struct Layer {
+    Bytes dense_bytes = 0, expert_bytes = 0;
+  };
+  std::string architecture, name;
+  int n_layers = 0;  // of the trunk
+  int n_experts = 0, top_k = 0;
+  std::vector<Layer> layers;  // of the trunk, then of the draft
+  Bytes head_bytes = 0;       // final norm and output
   int64_t trained_context = 0;
   int64_t scaled_context = 0;  // trained_context times the file's own scaling
   bool f32_attention = false;
@@ -130,10 +140,10 @@ class Blueprint {
 
   virtual const ModelFacts& facts() const = 0;
   // Lays out everything; adds its lines to the plan. The model does not need the blueprint any
-  // more; file, device and plan outlive it. Errors: kCorruptFile (tensors that do not fit),
-  // kInvalidArgument (options: context above what the model can, nonsense scaling), kUnsupported
-  // (the device lacks an op).
-  virtual std::unique_ptr<Model> open(const ModelOptions& options, device::Device& device,
+  // more; file, plan and what the stages name outlive it. Errors: kCorruptFile (tensors that do not
+  // fit), kInvalidArgument (options: context above what the model can, nonsense scaling),
+  // kUnsupported (the device lacks an op).
+  virtual std::unique_ptr<Model> open(const ModelOptions& options, const Stages& stages,
                                       memory::Plan& plan) const = 0;
 
  protected:
@@ -147,6 +157,6 @@ std::unique_ptr<Blueprint> read_blueprint(const gguf::Model& file);
 ModelFacts read_facts(const gguf::Model& file);
 // Both in one, for one model of a file.
 std::unique_ptr<Model> open_model(const gguf::Model& file, const ModelOptions& options,
-                                  device::Device& device, memory::Plan& plan);
+                                  const Stages& stages, memory::Plan& plan);
 
 }  // namespace strata::model

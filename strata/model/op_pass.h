@@ -31,6 +31,7 @@ class OpPass {
     kernels::run(stream_, op, args);
   }
 
+  Mode mode() const { return mode_; }
   bool measuring() const { return mode_ == Mode::kMeasure; }
   device::Stream& stream() const { return stream_; }
   Bytes peak() const { return peak_; }  // of the scratch asked for

@@ -19,6 +19,9 @@ struct ModelOptions {
   kernels::CacheType cache = kernels::CacheType::kF16;
   // Of the matrices for products; without a tile form they stay as the file has them.
   kernels::Packing packing = kernels::Packing::kGguf;
+  // Routed experts have lines and memory of their own (memory/planner.h); a model laid out like
+  // this is for planning and cannot be loaded.
+  bool experts_apart = false;
   bool draft = false;                         // load the draft layer, if the file has one
   std::optional<bool> draft_norm_per_stream;  // overrides the file
   double yarn_factor = 0;                     // above 0: overrides the file; 1 = off

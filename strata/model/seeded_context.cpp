@@ -58,13 +58,15 @@ constexpr float kDelta = 0.1F;
 // Writes made-up state of one session through staging memory.
 class Writer {
  public:
-  Writer(HostCopy& copies, device::Stream& stream, uint64_t seed)
-      : copies_(copies), stream_(stream), values_(seed) {}
+  explicit Writer(uint64_t seed) : values_(seed) {}
+
+  // Where the next arrays lie.
+  void set_part(const StatePart& part) { part_ = &part; }
 
   void floats(float* to, int64_t n, float size) {
     bytes_.resize(static_cast<size_t>(n) * sizeof(float));
     values_.fill(reinterpret_cast<float*>(bytes_.data()), n, size);
-    copies_.write(stream_, to, bytes_);
+    write(to);
   }
   void page(const kernels::KvPool& kv, int32_t index) {
     elements(kv.k, kv.page_size(kv.dk), index, kv.type, kNormed);
@@ -77,11 +79,11 @@ class Writer {
   void elements(std::byte* pool, int64_t n, int32_t page, kernels::CacheType type, float size) {
     bytes_.resize(static_cast<size_t>(n * kernels::bytes_of(type)));
     values_.fill(bytes_.data(), n, type, size);
-    copies_.write(stream_, pool + page * n * kernels::bytes_of(type), bytes_);
+    write(pool + page * n * kernels::bytes_of(type));
   }
+  void write(void* to) { part_->copies->write(*part_->stream, to, bytes_); }
 
-  HostCopy& copies_;
-  device::Stream& stream_;
+  const StatePart* part_ = nullptr;
   Values values_;
   std::vector<std::byte> bytes_;
 };
@@ -94,6 +96,7 @@ void write_state(StatePools& pools, const SessionState& session, int side, size_
   };
   for (int l = 0; l < pools.n_layers(); ++l) {
     const LayerState& layer = pools.layer(l);
+    writer.set_part(pools.part_of(l));
     if (layer.kv.k != nullptr) {
       for (const int32_t page : session.pages().first(n_pages)) writer.page(layer.kv, page);
     }
@@ -109,13 +112,13 @@ void write_state(StatePools& pools, const SessionState& session, int side, size_
 
 }  // namespace
 
-void seed_context(StatePools& pools, SessionState& session, device::Stream& stream,
-                  std::span<const int32_t> ids, uint64_t seed) {
+void seed_context(StatePools& pools, SessionState& session, std::span<const int32_t> ids,
+                  uint64_t seed) {
   STRATA_CHECK(session.n_committed() == 0 && session.n_pending() == 0);
   if (ids.empty()) return;
   session.begin(ids);
   const auto page_tokens = static_cast<size_t>(pools.spec().page_tokens);
-  Writer writer(pools.copies(), stream, seed);
+  Writer writer(seed);
   try {
     // As a forward would: behind what is committed, which is the other side.
     write_state(pools, session, 1 - session.side(), (ids.size() + page_tokens - 1) / page_tokens,

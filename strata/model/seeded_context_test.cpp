@@ -27,7 +27,7 @@ TEST_P(SeededContext, StepsGoOnFromItAndTheSeedDecides) {
   const std::vector<int32_t> ids = tokens(150), next = {5, 17, 200};
   const auto logits_after = [&](uint64_t seed, uint64_t* hash) {
     const std::unique_ptr<SessionState> session = loaded.session();
-    seed_context(pools, *session, loaded.stream(), ids, seed);
+    seed_context(pools, *session, ids, seed);
     EXPECT_EQ(session->n_committed(), 150);
     EXPECT_EQ(session->n_pending(), 0);
     EXPECT_EQ(std::vector<int32_t>(session->ids().begin(), session->ids().end()), ids);
@@ -53,7 +53,7 @@ TEST_P(SeededContext, CutsOfWhatFollowsDoNotShow) {
   const std::vector<int32_t> next = tokens(12);
   const auto logits_in = [&](int piece) {
     const std::unique_ptr<SessionState> session = loaded.session();
-    seed_context(pools, *session, loaded.stream(), tokens(100), 3);
+    seed_context(pools, *session, tokens(100), 3);
     return loaded.run(*session, next, piece);
   };
   EXPECT_EQ(logits_in(1), logits_in(12));
@@ -63,7 +63,7 @@ TEST_P(SeededContext, EveryCellAndStateBeforeTheEndIsFilled) {
   Loaded loaded("tiny", {.cache = GetParam()});
   StatePools& pools = loaded.model().states();
   const std::unique_ptr<SessionState> session = loaded.session();
-  seed_context(pools, *session, loaded.stream(), tokens(100), 3);
+  seed_context(pools, *session, tokens(100), 3);
   int n_layers = 0;
   for (int l = 0; l < pools.n_layers(); ++l) {
     const kernels::KvPool& kv = pools.layer(l).kv;
@@ -80,7 +80,7 @@ TEST_P(SeededContext, EveryCellAndStateBeforeTheEndIsFilled) {
     }
   }
   EXPECT_GT(n_layers, 0);
-  for (const View<float>& view : pools.recurrent(session->slot(), session->side())) {
+  for (const auto& [view, part] : pools.recurrent(session->slot(), session->side())) {
     double squares = 0;
     for (int64_t i = 0; i < view.size(); ++i) {
       squares += static_cast<double>(view.data()[i]) * static_cast<double>(view.data()[i]);

@@ -19,15 +19,15 @@ kernels::Tail carve_tail(Carver& c, const StateSpec& spec, int depth, int width)
 // 64-bit FNV-1a, of bytes of the device among others.
 class Hash {
  public:
-  Hash(HostCopy& copies, device::Stream& stream) : copies_(copies), stream_(stream) {}
-
+  // Where the next arrays lie.
+  void set_part(const StatePart& part) { part_ = &part; }
   void add(std::span<const std::byte> bytes) {
     for (const std::byte each : bytes) {
       value_ = (value_ ^ static_cast<uint64_t>(each)) * 0x100000001B3ull;
     }
   }
   void add_floats(const float* from, int64_t n) {
-    const std::vector<float> floats = copies_.read(stream_, from, n);
+    const std::vector<float> floats = part_->copies->read(*part_->stream, from, n);
     add(std::as_bytes(std::span(floats)));
   }
   // Keys and values of the first n tokens of these pages, and the pooled keys of their blocks.
@@ -58,45 +58,55 @@ class Hash {
  private:
   void read_page(const std::byte* pool, int64_t page, int64_t bytes, std::vector<std::byte>& to) {
     to.resize(static_cast<size_t>(bytes));
-    copies_.read(stream_, pool + page * bytes, std::span(to));
+    part_->copies->read(*part_->stream, pool + page * bytes, std::span(to));
   }
   void add_cell(const std::vector<std::byte>& page, int64_t cell, int dim, int64_t size) {
     add(std::span(page).subspan(static_cast<size_t>(cell * size), static_cast<size_t>(dim * size)));
   }
 
-  HostCopy& copies_;
-  device::Stream& stream_;
+  const StatePart* part_ = nullptr;
   uint64_t value_ = 0xCBF29CE484222325ull;
   std::vector<std::byte> k_, v_;
 };
 
 }  // namespace
 
-StatePools::StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan,
-                       HostCopy& copies)
-    : spec_(spec), device_(device), copies_(copies), layers_(spec.layers.size()) {
-  Bytes cells = 0, recurrent = 0;
-  carve_cells(nullptr, &cells);
-  carve_recurrent(nullptr, &recurrent);
-  cell_line_ = plan.add({.owner = "state",
-                         .name = spec.name + " cells",
-                         .formula = format("{} slots x {} tokens, {}", spec.slots, spec.max_context,
-                                           spec.cache == kernels::CacheType::kF32 ? "f32" : "f16"),
-                         .where = device.id(),
-                         .bytes = cells});
-  recurrent_line_ =
-      plan.add({.owner = "state",
-                .name = spec.name + " recurrent",
-                .formula = format("{} slots x 2 copies, window of {}", spec.slots, spec.window),
-                .where = device.id(),
-                .bytes = recurrent});
+StatePools::StatePools(const StateSpec& spec, std::vector<StatePart> parts, memory::Plan& plan)
+    : spec_(spec), parts_(std::move(parts)), layers_(spec.layers.size()) {
+  for (const StatePart& part : parts_) {
+    Bytes cells = 0, recurrent = 0;
+    carve_cells(part, nullptr, &cells);
+    carve_recurrent(part, nullptr, &recurrent);
+    Memory& memory = memory_.emplace_back();
+    memory.cell_line =
+        plan.add({.owner = "state",
+                  .name = spec.name + " cells",
+                  .formula = format("{} slots x {} tokens, {}", spec.slots, spec.max_context,
+                                    spec.cache == kernels::CacheType::kF32 ? "f32" : "f16"),
+                  .where = part.device->id(),
+                  .bytes = cells});
+    memory.recurrent_line =
+        plan.add({.owner = "state",
+                  .name = spec.name + " recurrent",
+                  .formula = format("{} slots x 2 copies, window of {}", spec.slots, spec.window),
+                  .where = part.device->id(),
+                  .bytes = recurrent});
+  }
 }
 
-void StatePools::carve_cells(std::byte* base, Bytes* bytes) {
+const StatePart& StatePools::part_of(int layer) const {
+  const auto it = std::ranges::find_if(
+      parts_, [layer](const StatePart& part) { return layer < part.end_layer; });
+  STRATA_CHECK(it != parts_.end() && layer >= it->first_layer);
+  return *it;
+}
+
+void StatePools::carve_cells(const StatePart& part, std::byte* base, Bytes* bytes) {
   Carver c(base);
   const int64_t pages = int64_t{spec_.slots} * spec_.pages_per_slot();
   const int64_t size = kernels::bytes_of(spec_.cache);
-  for (size_t l = 0; l < layers_.size(); ++l) {
+  for (auto l = static_cast<size_t>(part.first_layer); l < static_cast<size_t>(part.end_layer);
+       ++l) {
     const LayerStateSpec& s = spec_.layers[l];
     if (s.kv_heads == 0) continue;
     const int64_t cells = pages * spec_.page_tokens;
@@ -115,9 +125,10 @@ void StatePools::carve_cells(std::byte* base, Bytes* bytes) {
   *bytes = c.peak();
 }
 
-void StatePools::carve_recurrent(std::byte* base, Bytes* bytes) {
+void StatePools::carve_recurrent(const StatePart& part, std::byte* base, Bytes* bytes) {
   Carver c(base);
-  for (size_t l = 0; l < layers_.size(); ++l) {
+  for (auto l = static_cast<size_t>(part.first_layer); l < static_cast<size_t>(part.end_layer);
+       ++l) {
     const LayerStateSpec& s = spec_.layers[l];
     LayerState& layer = layers_[l];
     if (s.ratio > 1) layer.raw_keys = carve_tail(c, spec_, s.ratio - 1, s.index_dim);
@@ -135,14 +146,18 @@ void StatePools::carve_recurrent(std::byte* base, Bytes* bytes) {
 }
 
 void StatePools::allocate() {
-  const device::Mem mem = device_.work_memory();
-  Bytes bytes = 0;
-  carve_cells(nullptr, &bytes);
-  cells_ = value_or_throw(device_.allocate(cell_line_, bytes, mem));
-  carve_cells(cells_.data(), &bytes);
-  carve_recurrent(nullptr, &bytes);
-  recurrent_ = value_or_throw(device_.allocate(recurrent_line_, bytes, mem));
-  carve_recurrent(recurrent_.data(), &bytes);
+  for (size_t i = 0; i < parts_.size(); ++i) {
+    const StatePart& part = parts_[i];
+    Memory& memory = memory_[i];
+    const device::Mem mem = part.device->work_memory();
+    Bytes bytes = 0;
+    carve_cells(part, nullptr, &bytes);
+    memory.cells = value_or_throw(part.device->allocate(memory.cell_line, bytes, mem));
+    carve_cells(part, memory.cells.data(), &bytes);
+    carve_recurrent(part, nullptr, &bytes);
+    memory.recurrent = value_or_throw(part.device->allocate(memory.recurrent_line, bytes, mem));
+    carve_recurrent(part, memory.recurrent.data(), &bytes);
+  }
   // Handed out from the back: low numbers first.
   for (int slot = spec_.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
   for (int page = spec_.slots * spec_.pages_per_slot() - 1; page >= 0; --page) {
@@ -169,28 +184,32 @@ void StatePools::give_pages(std::span<const int32_t> pages) noexcept {
   free_pages_.insert(free_pages_.end(), pages.rbegin(), pages.rend());
 }
 
-std::vector<View<float>> StatePools::recurrent(int slot, int side) const {
-  std::vector<View<float>> views;
-  const auto add_tail = [&](const kernels::Tail& tail) {
-    if (tail.state)
-      views.push_back(View<float>(tail.side(slot, side), {tail.depth(), tail.width()}));
-  };
-  for (const LayerState& layer : layers_) {
-    add_tail(layer.raw_keys);
-    if (layer.delta.s) {
-      views.push_back(View<float>(layer.delta.side(slot, side),
-                                  {layer.delta.s.extent(2), layer.delta.s.extent(3)}));
+std::vector<StatePools::RecurrentArray> StatePools::recurrent(int slot, int side) const {
+  std::vector<RecurrentArray> arrays;
+  for (int l = 0; l < n_layers(); ++l) {
+    const LayerState& state = layer(l);
+    const StatePart* part = &part_of(l);
+    const auto add_tail = [&](const kernels::Tail& tail) {
+      if (!tail.state) return;
+      arrays.push_back({View<float>(tail.side(slot, side), {tail.depth(), tail.width()}), part});
+    };
+    add_tail(state.raw_keys);
+    if (state.delta.s) {
+      arrays.push_back({View<float>(state.delta.side(slot, side),
+                                    {state.delta.s.extent(2), state.delta.s.extent(3)}),
+                        part});
     }
-    add_tail(layer.conv);
-    add_tail(layer.ple);
+    add_tail(state.conv);
+    add_tail(state.ple);
   }
-  return views;
+  return arrays;
 }
 
-void StatePools::reset(device::Stream& stream, int slot) {
+void StatePools::reset(int slot) {
   for (int side = 0; side < 2; ++side) {
-    for (const View<float>& view : recurrent(slot, side)) {
-      kernels::run(stream, kernels::ops_for(stream).zero, {.out = view});
+    for (const RecurrentArray& array : recurrent(slot, side)) {
+      device::Stream& stream = *array.part->stream;
+      kernels::run(stream, kernels::ops_for(stream).zero, {.out = array.values});
     }
   }
 }
@@ -212,8 +231,8 @@ SlotLease::~SlotLease() {
   pools_->give_slot(slot_);
 }
 
-SessionState::SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens)
-    : pools_(pools), stream_(stream), max_tokens_(max_tokens) {
+SessionState::SessionState(StatePools& pools, int64_t max_tokens)
+    : pools_(pools), max_tokens_(max_tokens) {
   STRATA_CHECK(max_tokens > 0 && max_tokens <= pools.spec().max_context);
   const int page = pools.spec().page_tokens;
   try {
@@ -231,7 +250,7 @@ void SessionState::begin(std::span<const int32_t> ids) {
                 format("{} tokens do not fit into a session of {} that holds {}", ids.size(),
                        max_tokens_, ids_.size()));
   }
-  if (n_committed_ == 0) pools_.reset(stream_, slot());
+  if (n_committed_ == 0) pools_.reset(slot());
   ids_.insert(ids_.end(), ids.begin(), ids.end());
 }
 
@@ -249,17 +268,17 @@ Rope::Position SessionState::position(int64_t index) const {
   return {p, p, p};
 }
 
-Checkpoint SessionState::checkpoint(device::Stream& stream) const {
+Checkpoint SessionState::checkpoint() const {
   STRATA_CHECK(n_pending() == 0);
   Checkpoint checkpoint{.ids = ids_};
   if (ids_.empty()) return checkpoint;
-  for (const View<float>& view : pools_.recurrent(slot(), side_)) {
-    checkpoint.recurrent.push_back(pools_.copies().read(stream, view.data(), view.size()));
+  for (const auto& [values, part] : pools_.recurrent(slot(), side_)) {
+    checkpoint.recurrent.push_back(part->copies->read(*part->stream, values.data(), values.size()));
   }
   return checkpoint;
 }
 
-void SessionState::restore(device::Stream& stream, const Checkpoint& checkpoint) {
+void SessionState::restore(const Checkpoint& checkpoint) {
   STRATA_CHECK(n_pending() == 0);
   const int64_t n = static_cast<int64_t>(checkpoint.ids.size());
   if (n > max_tokens_) {
@@ -268,31 +287,33 @@ void SessionState::restore(device::Stream& stream, const Checkpoint& checkpoint)
         format("a checkpoint of {} tokens does not fit into a session of {}", n, max_tokens_));
   }
   // The other side, so that the session stays as it is if a copy fails.
-  const std::vector<View<float>> views =
-      n == 0 ? std::vector<View<float>>{} : pools_.recurrent(slot(), 1 - side_);
-  const bool same = std::equal(views.begin(), views.end(), checkpoint.recurrent.begin(),
+  using Array = StatePools::RecurrentArray;
+  const std::vector<Array> arrays =
+      n == 0 ? std::vector<Array>{} : pools_.recurrent(slot(), 1 - side_);
+  const bool same = std::equal(arrays.begin(), arrays.end(), checkpoint.recurrent.begin(),
                                checkpoint.recurrent.end(),
-                               [](const View<float>& view, const std::vector<float>& values) {
-                                 return static_cast<size_t>(view.size()) == values.size();
+                               [](const Array& array, const std::vector<float>& values) {
+                                 return static_cast<size_t>(array.values.size()) == values.size();
                                });
   if (!same) {
     throw Error(ErrorCode::kInvalidArgument,
                 format("a checkpoint of {} arrays is not one of this model, which has {}",
-                       checkpoint.recurrent.size(), views.size()));
+                       checkpoint.recurrent.size(), arrays.size()));
   }
   std::vector<int32_t> ids = checkpoint.ids;
-  for (size_t i = 0; i < views.size(); ++i) {
-    pools_.copies().write(stream, views[i].data(),
-                          std::as_bytes(std::span(checkpoint.recurrent[i])));
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const StatePart& part = *arrays[i].part;
+    part.copies->write(*part.stream, arrays[i].values.data(),
+                       std::as_bytes(std::span(checkpoint.recurrent[i])));
   }
   if (n > 0) side_ = 1 - side_;
   ids_ = std::move(ids);
   n_committed_ = ids_.size();
 }
 
-uint64_t SessionState::hash(device::Stream& stream) const {
+uint64_t SessionState::hash() const {
   STRATA_CHECK(n_pending() == 0);
-  Hash hash(pools_.copies(), stream);
+  Hash hash;
   if (ids_.empty()) return hash.value();  // the state is zero, or will be
   hash.add(std::as_bytes(std::span(ids_)));
   const int64_t n = n_committed();
@@ -304,6 +325,7 @@ uint64_t SessionState::hash(device::Stream& stream) const {
   };
   for (int l = 0; l < pools_.n_layers(); ++l) {
     const LayerState& layer = pools_.layer(l);
+    hash.set_part(pools_.part_of(l));
     if (layer.delta.s) {
       hash.add_floats(layer.delta.side(slot(), side_),
                       layer.delta.s.extent(2) * layer.delta.s.extent(3));

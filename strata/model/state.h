@@ -13,6 +13,7 @@
 #include "strata/memory/plan.h"
 #include "strata/model/host_copy.h"
 #include "strata/model/rope.h"
+#include "strata/model/stage.h"
 
 namespace strata::model {
 
@@ -50,19 +51,27 @@ struct LayerState {
   kernels::Tail ple;
 };
 
+// The layers whose state lies with one stage.
+struct StatePart {
+  device::Device* device = nullptr;
+  device::Stream* stream = nullptr;    // computes their steps
+  HostCopy* copies = nullptr;          // for checkpoints, hashes and made-up state
+  int first_layer = 0, end_layer = 0;  // of the pools' spec
+};
+
 // The memory of all sessions: a slot of each recurrent state, twice (committed and next), and pages
-// of cells. Allocated once, before READY; slots and pages are handed out and come back.
+// of cells, each layer's on the device that computes it. Allocated once, before READY; slots and
+// pages are handed out and come back; a number means the same on every device.
 class StatePools {
  public:
-  // copies outlives this.
-  StatePools(const StateSpec& spec, device::Device& device, memory::Plan& plan, HostCopy& copies);
+  // parts: in order of layers, without gaps; what they name outlives this.
+  StatePools(const StateSpec& spec, std::vector<StatePart> parts, memory::Plan& plan);
   void allocate();
 
   const StateSpec& spec() const { return spec_; }
   const LayerState& layer(int l) const { return layers_[static_cast<size_t>(l)]; }
   int n_layers() const { return static_cast<int>(layers_.size()); }
-  // For checkpoints, hashes and made-up state: the pools lie in the device's memory.
-  HostCopy& copies() const { return copies_; }
+  const StatePart& part_of(int layer) const;
 
   // For SlotLease. -1 if none is free.
   int take_slot();
@@ -73,21 +82,27 @@ class StatePools {
   void give_pages(std::span<const int32_t> pages) noexcept;
   int n_free_pages() const { return static_cast<int>(free_pages_.size()); }
 
-  // Zeroes both copies of a slot's recurrent state.
-  void reset(device::Stream& stream, int slot);
+  // Zeroes both copies of a slot's recurrent state, on the parts' streams.
+  void reset(int slot);
 
-  // Every array of committed recurrent state of a slot, in a fixed order.
-  std::vector<View<float>> recurrent(int slot, int side) const;
+  // Every array of committed recurrent state of a slot, in a fixed order, and where it lies.
+  struct RecurrentArray {
+    View<float> values;
+    const StatePart* part;
+  };
+  std::vector<RecurrentArray> recurrent(int slot, int side) const;
 
  private:
-  void carve_cells(std::byte* base, Bytes* bytes);
-  void carve_recurrent(std::byte* base, Bytes* bytes);
+  struct Memory {
+    PlanLineId cell_line, recurrent_line;
+    device::Allocation cells, recurrent;
+  };
+  void carve_cells(const StatePart& part, std::byte* base, Bytes* bytes);
+  void carve_recurrent(const StatePart& part, std::byte* base, Bytes* bytes);
 
   StateSpec spec_;
-  device::Device& device_;
-  HostCopy& copies_;
-  PlanLineId cell_line_, recurrent_line_;
-  device::Allocation cells_, recurrent_;
+  std::vector<StatePart> parts_;
+  std::vector<Memory> memory_;  // of each part
   std::vector<LayerState> layers_;
   std::vector<int> free_slots_;
   std::vector<int32_t> free_pages_;
@@ -133,9 +148,9 @@ struct Checkpoint {
 // else changes it. One engine thread.
 class SessionState {
  public:
-  // Takes a slot and pages for max_tokens, at most StateSpec::max_context. The stream is the one
-  // that computes the session's steps. Errors: kResourceExhausted.
-  SessionState(StatePools& pools, device::Stream& stream, int64_t max_tokens);
+  // Takes a slot and pages for max_tokens, at most StateSpec::max_context.
+  // Errors: kResourceExhausted.
+  SessionState(StatePools& pools, int64_t max_tokens);
   SessionState(const SessionState&) = delete;
   SessionState& operator=(const SessionState&) = delete;
 
@@ -150,7 +165,7 @@ class SessionState {
   int n_pending() const { return static_cast<int>(ids_.size() - n_committed_); }
 
   // Before a forward: these tokens are computed. While nothing is committed, the state is zeroed on
-  // the stream first, by each step that tries: a failed one may have lost the zeroing, too.
+  // the streams first, by each step that tries: a failed one may have lost the zeroing, too.
   // Errors: kInvalidArgument beyond max_tokens; those of Stream::run. Nothing is pending then.
   void begin(std::span<const int32_t> ids);
   // After it: the first n_kept pending tokens count. The caller has replayed the recurrent state
@@ -161,17 +176,16 @@ class SessionState {
   // Text positions; images will shift them.
   Rope::Position position(int64_t index) const;
 
-  // Wait for the stream. Only while nothing is pending. Errors: those of HostCopy.
-  Checkpoint checkpoint(device::Stream& stream) const;
+  // Wait for the streams. Only while nothing is pending. Errors: those of HostCopy.
+  Checkpoint checkpoint() const;
   // Errors: also kInvalidArgument for a checkpoint of more tokens than max_tokens or of another
   // model. The session then is what it was.
-  void restore(device::Stream& stream, const Checkpoint& checkpoint);
+  void restore(const Checkpoint& checkpoint);
   // Of the committed state: equal after any history that gave the same tokens.
-  uint64_t hash(device::Stream& stream) const;
+  uint64_t hash() const;
 
  private:
   StatePools& pools_;
-  device::Stream& stream_;
   int64_t max_tokens_ = 0;
   SlotLease lease_;
   int side_ = 0;

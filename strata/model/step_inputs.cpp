@@ -1,6 +1,7 @@
 #include "strata/model/step_inputs.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "strata/base/carver.h"
 #include "strata/base/format.h"
@@ -35,33 +36,41 @@ Bytes StepInputs::table_bytes() const {
   return bytes;
 }
 
-StepInputs::StepInputs(const StepShape& shape, device::Device& device, memory::Plan& plan)
-    : shape_(shape),
-      table_(device, plan, "step inputs",
-             format("{} rows, {} sequences", shape.max_rows, shape.max_seqs), table_bytes()) {}
+StepInputs::StepInputs(const StepShape& shape, std::span<const Stage> stages, memory::Plan& plan)
+    : shape_(shape) {
+  const std::string formula = format("{} rows, {} sequences", shape.max_rows, shape.max_seqs);
+  for (const Stage& stage : stages) {
+    copies_.push_back(
+        {.stream = stage.stream,
+         .table = StagedTable(*stage.device, plan, "step inputs", formula, table_bytes())});
+  }
+}
 
 void StepInputs::allocate() {
-  table_.allocate();
   Bytes bytes = 0;
-  host_ = carve(table_.on_host(), &bytes);
-  device_ = carve(table_.on_device(), &bytes);
-  std::fill_n(table_.on_host(), bytes, std::byte{0});
+  for (Copy& copy : copies_) {
+    copy.table.allocate();
+    const Arrays at = carve(copy.table.on_device(), &bytes);
+    std::fill_n(copy.table.on_host(), bytes, std::byte{0});
+    copy.at = at;
+    copy.rows = {.n_rows = at.counts,
+                 .n_seqs = at.counts + 1,
+                 .id = at.id,
+                 .slot = at.slot,
+                 .index = at.index,
+                 .seq_slot = at.seq_slot,
+                 .seq_first = at.seq_first,
+                 .seq_rows = at.seq_rows,
+                 .side = at.side,
+                 .pages = at.pages,
+                 .rope = at.rope,
+                 .rope_block = at.rope_block,
+                 .pages_per_slot = shape_.pages_per_slot,
+                 .max_rows = shape_.max_rows,
+                 .max_seqs = shape_.max_seqs};
+  }
+  host_ = carve(copies_.front().table.on_host(), &bytes);
   std::fill_n(host_.pages, int64_t{shape_.slots} * shape_.pages_per_slot, -1);
-  rows_ = {.n_rows = device_.counts,
-           .n_seqs = device_.counts + 1,
-           .id = device_.id,
-           .slot = device_.slot,
-           .index = device_.index,
-           .seq_slot = device_.seq_slot,
-           .seq_first = device_.seq_first,
-           .seq_rows = device_.seq_rows,
-           .side = device_.side,
-           .pages = device_.pages,
-           .rope = device_.rope,
-           .rope_block = device_.rope_block,
-           .pages_per_slot = shape_.pages_per_slot,
-           .max_rows = shape_.max_rows,
-           .max_seqs = shape_.max_seqs};
 }
 
 void StepInputs::begin() {
@@ -111,17 +120,24 @@ void StepInputs::set_side(int slot, int side) { host_.side[slot] = side; }
 
 void StepInputs::set_kept(int sequence, int kept) { host_.kept[sequence] = kept; }
 
-void StepInputs::upload(device::Stream& stream) {
+void StepInputs::upload() {
   // The arrays before rope are small; of the long ones only the rows in use.
-  table_.upload(stream, host_.counts,
-                static_cast<size_t>(reinterpret_cast<std::byte*>(host_.rope) -
-                                    reinterpret_cast<std::byte*>(host_.counts)));
-  const size_t rows = static_cast<size_t>(n_rows_);
-  const size_t rope_bytes = rows * 2 * static_cast<size_t>(shape_.pairs) * sizeof(float);
-  table_.upload(stream, host_.rope, rope_bytes);
-  table_.upload(stream, host_.rope_block, rope_bytes);
-  table_.upload(stream, host_.ple_rows,
-                rows * static_cast<size_t>(shape_.ple_rows) * sizeof(int64_t));
+  upload(host_.counts, static_cast<Bytes>(reinterpret_cast<std::byte*>(host_.rope) -
+                                          reinterpret_cast<std::byte*>(host_.counts)));
+  const auto rows = static_cast<Bytes>(n_rows_);
+  const Bytes rope_bytes = rows * 2 * static_cast<Bytes>(shape_.pairs) * sizeof(float);
+  upload(host_.rope, rope_bytes);
+  upload(host_.rope_block, rope_bytes);
+}
+
+void StepInputs::upload(const void* first, Bytes n) {
+  const StagedTable& source = copies_.front().table;
+  const auto offset = static_cast<const std::byte*>(first) - source.on_host();
+  for (const Copy& copy : copies_) {
+    std::byte* const at = copy.table.on_host() + offset;
+    if (at != first) std::memcpy(at, first, n);
+    copy.table.upload(*copy.stream, at, n);
+  }
 }
 
 }  // namespace strata::model

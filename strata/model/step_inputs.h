@@ -9,6 +9,7 @@
 #include "strata/kernels/ops/rows.h"
 #include "strata/memory/plan.h"
 #include "strata/model/rope.h"
+#include "strata/model/stage.h"
 #include "strata/model/staged_table.h"
 
 namespace strata::model {
@@ -35,12 +36,12 @@ struct Sequence {
   std::span<const int64_t> ple_rows;                // [ids, StepShape::ple_rows]
 };
 
-// What changes from step to step, written on the host and copied to the device in one piece, where
-// kernels::Rows points at it. begin, add.., finish, then upload; the host copy must stay as it is
-// until the copy has run.
+// What changes from step to step, written on the host once and copied to the device of each stage,
+// where kernels::Rows points at it. begin, add.., then upload; the host copies must stay as they
+// are until the copies have run.
 class StepInputs {
  public:
-  StepInputs(const StepShape& shape, device::Device& device, memory::Plan& plan);
+  StepInputs(const StepShape& shape, std::span<const Stage> stages, memory::Plan& plan);
   void allocate();
 
   void begin();
@@ -51,20 +52,25 @@ class StepInputs {
   void set_side(int slot, int side);
   // For a commit: rows kept of each sequence, -1 = all or none (then no replay is needed).
   void set_kept(int sequence, int kept);
-  void upload(device::Stream& stream);
+  // Queues the copies, on the stream of each stage.
+  void upload();
 
   int n_rows() const { return n_rows_; }
   int n_seqs() const { return n_seqs_; }
   int n_out() const { return n_out_; }
   const StepShape& shape() const { return shape_; }
 
-  // Views of device memory.
-  const kernels::Rows& rows() const { return rows_; }
-  const int32_t* out_index() const { return device_.out_index; }
-  const int32_t* n_out_rows() const { return device_.counts + 2; }
-  const int32_t* n_stream_rows() const { return device_.counts + 3; }  // rows times streams
-  const int32_t* kept() const { return device_.kept; }
-  const int64_t* ple_rows() const { return device_.ple_rows; }
+  // Views of the memory of a stage's device.
+  const kernels::Rows& rows(size_t stage) const { return copies_[stage].rows; }
+  const int32_t* kept(size_t stage) const { return copies_[stage].at.kept; }
+  // Of the last stage's.
+  const int32_t* out_index() const { return copies_.back().at.out_index; }
+  const int32_t* n_out_rows() const { return copies_.back().at.counts + 2; }
+  const int32_t* n_stream_rows() const { return copies_.back().at.counts + 3; }  // rows x streams
+  // Of the host's: for what the host looks up.
+  const int32_t* host_n_rows() const { return host_.counts; }
+  const int32_t* host_ids() const { return host_.id; }
+  const int64_t* host_ple_rows() const { return host_.ple_rows; }
 
  private:
   struct Arrays {
@@ -76,10 +82,18 @@ class StepInputs {
   Arrays carve(std::byte* base, Bytes* bytes) const;
   Bytes table_bytes() const;
 
+  // What one stage has.
+  struct Copy {
+    device::Stream* stream;
+    StagedTable table;
+    Arrays at{};  // on the device
+    kernels::Rows rows;
+  };
+  void upload(const void* first, Bytes n);
+
   StepShape shape_;
-  StagedTable table_;
-  Arrays host_{}, device_{};
-  kernels::Rows rows_;
+  std::vector<Copy> copies_;
+  Arrays host_{};  // of the first copy's table; the others' are filled from it
   int n_rows_ = 0, n_seqs_ = 0, n_out_ = 0;
 };
 

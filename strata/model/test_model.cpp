@@ -85,17 +85,36 @@ void Closeness::add(std::span<const float> got, std::span<const float> reference
   }
 }
 
+Workplace::Workplace(const std::string& list, const device::DeviceOptions& options, int n_layers)
+    : devices(device::make_devices(list, options)) {
+  const auto make_stream = [this](device::Device& device) {
+    streams.push_back(device.make_stream("compute"));
+    return streams.back().get();
+  };
+  stages.host = devices.front().get();
+  stages.host_stream = make_stream(*stages.host);
+  const int n_cards = static_cast<int>(devices.size()) - 1, n = std::max(n_cards, 1);
+  for (int i = 0; i < n; ++i) {
+    device::Device& device = *devices[static_cast<size_t>(n_cards == 0 ? 0 : i + 1)];
+    stages.list.push_back({.device = &device,
+                           .stream = make_stream(device),
+                           .first_layer = i * n_layers / n,
+                           .end_layer = (i + 1) * n_layers / n});
+  }
+}
+
 Loaded::Loaded(const std::string& name, const LoadOptions& options)
     : Loaded(gguf::Model::open(model_path(name), {.access = options.mapped ? io::Access::kMapped
                                                                            : io::Access::kPlain}),
              options) {}
 
 Loaded::Loaded(gguf::Model file, const LoadOptions& options)
-    : options_(options), file_(std::move(file)), pool_(options.threads) {
+    : options_(options),
+      file_(std::move(file)),
+      pool_(options.threads),
+      place_(options.devices, {.pool = &pool_, .backend = options.backend, .seed = options.seed},
+             read_facts(file_).n_layers) {
   if (options.level) level_.emplace(*options.level);
-  devices_ = device::make_devices(
-      options.devices, {.pool = &pool_, .backend = options.backend, .seed = options.seed});
-  stream_ = devices_.back()->make_stream("compute");
   model_ = open_model(file_,
                       {.max_context = options.max_context,
                        .slots = options.slots,
@@ -107,19 +126,23 @@ Loaded::Loaded(gguf::Model file, const LoadOptions& options)
                        .draft = options.draft,
                        .draft_norm_per_stream = options.per_stream,
                        .yarn_factor = options.yarn_factor},
-                      *devices_.back(), plan_);
+                      place_.stages, plan_);
   model_->load({});
 }
 
 Loaded::~Loaded() { wait(); }
 
-void Loaded::wait() { ASSERT_TRUE(stream_->drain({"test", "step"}, std::chrono::minutes(5))); }
+void Loaded::wait() {
+  for (const auto& stream : place_.streams) {
+    ASSERT_TRUE(stream->drain({"test", "step"}, std::chrono::minutes(5)));
+  }
+}
 
 std::unique_ptr<SessionState> Loaded::session() {
-  return std::make_unique<SessionState>(model_->states(), *stream_, options_.max_context);
+  return std::make_unique<SessionState>(model_->states(), options_.max_context);
 }
 std::unique_ptr<SessionState> Loaded::draft_session() {
-  return std::make_unique<SessionState>(*model_->draft_states(), *stream_, options_.max_context);
+  return std::make_unique<SessionState>(*model_->draft_states(), options_.max_context);
 }
 
 int64_t Loaded::residual_width() const {
@@ -127,7 +150,7 @@ int64_t Loaded::residual_width() const {
 }
 
 std::vector<float> Loaded::read(const View<float>& from, int64_t n) {
-  return model_->copies().read(*stream_, from.data(), n);
+  return model_->copies().read(stream(), from.data(), n);
 }
 
 void Loaded::set_all_outputs(size_t n) {
@@ -144,9 +167,9 @@ std::vector<float> Loaded::forward(std::span<const Part> parts) {
     n += part.ids.size();
   }
   set_all_outputs(n);
-  model_->inputs().upload(*stream_);
-  model_->forward(*stream_);
-  model_->head(*stream_);
+  model_->inputs().upload();
+  model_->forward();
+  model_->head();
   wait();
   return read(model_->logits(), static_cast<int64_t>(n) * n_vocab());
 }
@@ -160,8 +183,8 @@ void Loaded::commit(std::span<const Part> parts, std::span<const int> kept) {
     partial = true;
   }
   if (partial) {
-    model_->inputs().upload(*stream_);
-    model_->commit(*stream_);
+    model_->inputs().upload();
+    model_->commit();
     wait();
   }
   for (size_t i = 0; i < parts.size(); ++i) parts[i].session->commit(kept[i]);
@@ -202,18 +225,18 @@ std::vector<float> Loaded::run_draft(SessionState& session, std::span<const int3
   for (size_t at = 0; at < ids.size(); at += static_cast<size_t>(piece)) {
     const auto n = std::min(static_cast<size_t>(piece), ids.size() - at);
     const std::span<float> cells = std::span(residual).subspan(at * width, n * width);
-    model_->copies().write(*stream_, model_->residual().data(), std::as_bytes(cells));
+    model_->copies().write(stream(), model_->residual().data(), std::as_bytes(cells));
     model_->begin_step();
     model_->add(session, ids.subspan(at, n));
     set_all_outputs(n);
-    model_->inputs().upload(*stream_);
-    model_->draft(*stream_);
-    model_->draft_head(*stream_);
+    model_->inputs().upload();
+    model_->draft();
+    model_->draft_head();
     wait();
     session.commit(static_cast<int>(n));
     const std::vector<float> out = read(model_->logits(), static_cast<int64_t>(n) * n_vocab());
     logits.insert(logits.end(), out.begin(), out.end());
-    model_->copies().read(*stream_, model_->residual().data(), cells);
+    model_->copies().read(stream(), model_->residual().data(), cells);
   }
   residual.resize(ids.size() * width);
   return logits;

@@ -40,6 +40,15 @@ struct Closeness {
   double agreement() const { return static_cast<double>(equal_argmax) / static_cast<double>(rows); }
 };
 
+// Devices of a list as device::make_devices takes it, with streams; a model's layers as evenly as
+// possible on the cards, or all on the host.
+struct Workplace {
+  std::vector<std::unique_ptr<device::Device>> devices;
+  std::vector<std::unique_ptr<device::Stream>> streams;
+  Stages stages;
+  Workplace(const std::string& list, const device::DeviceOptions& options, int n_layers);
+};
+
 struct LoadOptions {
   int chunk = 64;
   int slots = 2;
@@ -58,7 +67,7 @@ struct LoadOptions {
   kernels::Packing packing = kernels::Packing::kGguf;
 };
 
-// A model on a device of its own.
+// A model on devices of its own.
 class Loaded {
  public:
   explicit Loaded(const std::string& name, const LoadOptions& options = {});
@@ -66,7 +75,7 @@ class Loaded {
   ~Loaded();
 
   Model& model() { return *model_; }
-  device::Stream& stream() { return *stream_; }
+  device::Stream& stream() { return *place_.stages.last().stream; }
   const gguf::Model& file() const { return file_; }
   const LoadOptions& options() const { return options_; }
   void wait();
@@ -95,7 +104,7 @@ class Loaded {
   // rows of residual by the layer's own.
   std::vector<float> run_draft(SessionState& session, std::span<const int32_t> ids, int piece,
                                std::vector<float>& residual);
-  uint64_t hash(const SessionState& session) { return session.hash(*stream_); }
+  uint64_t hash(const SessionState& session) { return session.hash(); }
   int64_t n_vocab() const { return model_->info().n_vocab; }
   int64_t residual_width() const;
 
@@ -108,8 +117,7 @@ class Loaded {
   gguf::Model file_;
   ThreadPool pool_;
   memory::Plan plan_;
-  std::vector<std::unique_ptr<device::Device>> devices_;
-  std::unique_ptr<device::Stream> stream_;
+  Workplace place_;
   std::unique_ptr<Model> model_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 #include <span>
 #include <unordered_set>
 
@@ -42,11 +43,15 @@ Bytes aligned(Bytes n) { return (n + Carver::kAlign - 1) / Carver::kAlign * Carv
 
 }  // namespace
 
-Weights::Weights(const gguf::Model& file, device::Device& device, Packing packing)
+Weights::Weights(const gguf::Model& file, device::Device& device, Packing packing,
+                 std::string owner, bool experts)
     : file_(file),
       device_(device),
+      owner_(std::move(owner)),
       packing_(packing),
-      can_stay_(device.reads_host_memory() && file.is_mapped()) {}
+      experts_(experts),
+      // What has no data yet is planned as if it were mapped.
+      can_stay_(device.reads_host_memory() && (file.is_mapped() || !file.has_data())) {}
 
 const gguf::Tensor& Weights::take(const std::string& name) {
   taken_.push_back(name);
@@ -133,6 +138,9 @@ void Weights::experts(const std::string& name, int64_t total_rows, int64_t first
             .cols = static_cast<int32_t>(cols),
             .type = tensor.type->type,
             .packing = packing_of(tensor, rows)};
+  if (has(name + ".scale")) vector(name + ".scale", n, scale);
+  if (has(name + ".input_scale")) take(name + ".input_scale");
+  if (!experts_) return;
   const Bytes row_bytes = tensor.row_bytes();
   auto placed = [parts, part, row_bytes, total_rows, first_row](const std::byte* at) {
     for (size_t e = 0; e < parts->size(); ++e) {
@@ -144,8 +152,6 @@ void Weights::experts(const std::string& name, int64_t total_rows, int64_t first
               .packing = shape->packing,
               .in_place = can_stay_ && packing_ == Packing::kGguf,
               .placed = placed});
-  if (has(name + ".scale")) vector(name + ".scale", n, scale);
-  if (has(name + ".input_scale")) take(name + ".input_scale");
 }
 
 std::vector<std::string> Weights::unused() const {
@@ -189,7 +195,7 @@ void Weights::declare_lines(memory::Plan& plan) {
   };
   if (sum.copied() > 0) {
     matrix_line_ =
-        plan.add({.owner = "weights",
+        plan.add({.owner = owner_,
                   .name = "matrices",
                   .formula = format("{} tensors: {} B in tiles of {} rows, {} B as in the file",
                                     count(false), sum.tiles, quant::kTileRows, sum.rows),
@@ -197,27 +203,30 @@ void Weights::declare_lines(memory::Plan& plan) {
                   .bytes = copied_bytes()});
   }
   if (sum.in_place > 0) {
-    plan.add({.owner = "weights",
+    plan.add({.owner = owner_,
               .name = "matrices in place",
               .formula = format("{} tensors: {} B in the mapped file", count(true), sum.in_place),
               .where = device_.id(),
               .bytes = sum.in_place,
               .mapped = true});
   }
-  vector_line_ = plan.add({.owner = "weights",
-                           .name = "vectors",
-                           .formula = format("{} tensors as f32", vectors_.size()),
-                           .where = device_.id(),
-                           .bytes = vector_bytes()});
+  if (!vectors_.empty()) {
+    vector_line_ = plan.add({.owner = owner_,
+                             .name = "vectors",
+                             .formula = format("{} tensors as f32", vectors_.size()),
+                             .where = device_.id(),
+                             .bytes = vector_bytes()});
+  }
   for (const Use& use : matrices_) {
     if (use.packing != Packing::kTiles) continue;
     largest_tile_ = std::max(largest_tile_, quant::kTileRows * use.tensor->row_bytes());
   }
-  staging_line_ = WeightCopier::declare(plan, device_, largest_tile_);
+  if (copies()) staging_line_ = WeightCopier::declare(plan, device_, largest_tile_);
 }
 
 void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
-  WeightCopier copier(file_, device_, staging_line_, largest_tile_);
+  std::optional<WeightCopier> copier;
+  if (copies()) copier.emplace(file_, device_, staging_line_, largest_tile_);
   const Bytes total = bytes().copied();
   Bytes done = 0;
   if (total > 0) {
@@ -234,7 +243,7 @@ void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
       continue;
     }
     const device::MemView to = matrix_memory_.view().part(at, use.tensor->n_bytes);
-    copier.copy(*use.tensor, use.packing, to, [&](Bytes n) {
+    copier->copy(*use.tensor, use.packing, to, [&](Bytes n) {
       done += n;
       if (progress) progress(done, total);
     });
@@ -242,7 +251,7 @@ void Weights::place(const std::function<void(Bytes, Bytes)>& progress) {
     at += aligned(use.tensor->n_bytes);
   }
   if (progress && total == 0) progress(0, 0);
-  place_vectors(copier);
+  if (copier) place_vectors(*copier);
 }
 
 void Weights::place_vectors(WeightCopier& copier) {

@@ -23,6 +23,12 @@ struct WeightBytes {
   Bytes rows = 0;      // copied as the file has them
   Bytes in_place = 0;  // in the mapped file
   Bytes copied() const { return tiles + rows; }
+  WeightBytes& operator+=(const WeightBytes& other) {
+    tiles += other.tiles;
+    rows += other.rows;
+    in_place += other.in_place;
+    return *this;
+  }
 };
 
 // The tensors of a file as the kernels take them.
@@ -38,8 +44,10 @@ struct WeightBytes {
 // filled by place, so they must not move in between.
 class Weights {
  public:
-  // file and device outlive this.
-  Weights(const gguf::Model& file, device::Device& device, kernels::Packing packing);
+  // file and device outlive this. owner: in the plan. experts: whether they are here, too, or only
+  // their shapes are asked for.
+  Weights(const gguf::Model& file, device::Device& device, kernels::Packing packing,
+          std::string owner = "weights", bool experts = true);
 
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
   const gguf::Tensor& tensor(std::string_view name) const { return file_.get(name); }
@@ -81,13 +89,16 @@ class Weights {
                   kernels::Weight* to);
   kernels::Packing packing_of(const gguf::Tensor& tensor, int64_t rows) const;
   void add_matrix(Use use);
+  bool copies() const { return !vectors_.empty() || copied_bytes() > 0; }
   Bytes copied_bytes() const;
   Bytes vector_bytes() const;
   void place_vectors(WeightCopier& copier);
 
   const gguf::Model& file_;
   device::Device& device_;
+  std::string owner_;
   kernels::Packing packing_;
+  bool experts_;
   bool can_stay_;  // the device can use the file's own memory
   std::vector<std::string> taken_;
   std::vector<Use> matrices_, vectors_;

@@ -165,11 +165,12 @@ TEST(Weights, LoadingKeepsToThePlan) {
             gguf::Model::open(model::testing::model_path("strata-demo"), {.access = access});
         memory::Plan plan;
         memory::Ledger ledger(plan);
-        const auto devices = device::make_devices(devices_text, {.gate = &ledger});
-        const std::unique_ptr<Model> m = open_model(
-            file,
+        const auto blueprint = read_blueprint(file);
+        const model::testing::Workplace place(devices_text, {.gate = &ledger},
+                                              blueprint->facts().n_layers);
+        const std::unique_ptr<Model> m = blueprint->open(
             {.max_context = 128, .chunk = 16, .max_out = 1, .packing = packing, .draft = true},
-            *devices.back(), plan);
+            place.stages, plan);
         Bytes last = 0, total = 1;
         m->load([&](Bytes done, Bytes of) {
           EXPECT_GE(done, last);

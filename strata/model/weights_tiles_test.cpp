@@ -86,7 +86,7 @@ TEST_P(Tiles, GiveTheBitsOfTheFileInPlace) {
         EXPECT_TRUE(same_bits(got, expected))
             << devices << ", backend " << static_cast<int>(backend) << ", steps of " << chunk;
         EXPECT_GT(bytes.tiles, bytes.rows) << "most of the matrices are re-laid";
-        EXPECT_EQ(bytes.in_place > 0, std::string(devices) == "host") << "what is looked up";
+        EXPECT_GT(bytes.in_place, 0u) << "what is looked up stays with the host";
       }
     }
   }
@@ -108,7 +108,9 @@ TEST(WeightsInTiles, AHeadThatIsTheEmbeddingAsWell) {
   EXPECT_TRUE(same_bits(
       logits_of(quantised("tiny", tied), ids, {.chunk = 64, .packing = Packing::kTiles}, &tiles),
       expected));
-  EXPECT_GT(tiles.copied() + tiles.in_place, in_place.in_place);
+  // In place it is counted for each of its two users.
+  EXPECT_EQ(tiles.copied() + tiles.in_place, in_place.in_place);
+  EXPECT_GT(tiles.in_place, 0u);
 }
 
 // Experts of a file of our own, [8, 2 * 32, 64] in one tensor and [8, 24, 64], which is no whole

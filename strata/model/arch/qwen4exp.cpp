@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/model/arch/qwen4exp_model.h"
@@ -32,14 +33,25 @@ int common_ratio(const Qwen4ExpConfig& c) {
   return ratio;
 }
 
+void require_stages(const Stages& stages, int n_layers) {
+  int next = 0;
+  for (const Stage& stage : stages.list) {
+    STRATA_CHECK(stage.first_layer == next && stage.end_layer > next);
+    next = stage.end_layer;
+  }
+  STRATA_CHECK(next == n_layers);
+}
+
 }  // namespace
 
 Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOptions& options,
-                   device::Device& device, memory::Plan& plan)
+                   const Stages& stages, memory::Plan& plan)
     : c_(std::move(config)),
       options_(options),
-      device_(device),
-      draft_(options.draft && c_.n_draft_layers > 0),
+      shared_{.config = c_,
+              .options = options_,
+              .draft = options.draft && c_.n_draft_layers > 0,
+              .stages = stages},
       ratio_(common_ratio(c_)),
       rope_(rope_settings(c_)),
       ngram_{.order = c_.ple_ngram,
@@ -48,9 +60,47 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
              .multipliers = c_.ple_multipliers,
              .offsets = c_.ple_offsets,
              .sizes = c_.ple_sizes},
-      weights_(file, device, options.packing),
-      store_(c_.n_blocks()) {
-  collect_weights(c_, draft_, weights_, w_);
+      tables_(file, c_, options_, shared_.draft, shared_.stages, plan) {
+  require_stages(stages, c_.n_layers);
+  lay_out(file, plan);
+  make_info(file);
+}
+
+void Qwen4Exp::lay_out(const gguf::Model& file, memory::Plan& plan) {
+  const std::vector<Stage>& list = shared_.stages.list;
+  std::vector<StatePart> parts;
+  for (size_t i = 0; i < list.size(); ++i) {
+    stages_.push_back(std::make_unique<Qwen4ExpStage>(file, shared_, i, plan));
+    parts.push_back(stages_.back()->state_part());
+  }
+  states_ = std::make_unique<StatePools>(state_spec(false), parts, plan);
+  if (shared_.draft) {
+    StatePart part = parts.back();
+    part.first_layer = 0;
+    part.end_layer = c_.n_draft_layers;
+    draft_states_ =
+        std::make_unique<StatePools>(state_spec(true), std::vector<StatePart>{part}, plan);
+  }
+  inputs_ = std::make_unique<StepInputs>(
+      StepShape{.max_rows = options_.chunk,
+                .max_seqs = options_.slots,
+                .max_out = options_.max_out,
+                .slots = options_.slots,
+                .pages_per_slot = states_->spec().pages_per_slot(),
+                .streams = c_.streams,
+                .pairs = c_.rope_pairs(),
+                .ple_rows = c_.ple_layers.empty() ? 0 : c_.n_ple_rows()},
+      list, plan);
+  for (const auto& stage : stages_) {
+    stage->lay_out(tables_, *states_, draft_states_.get(), *inputs_, plan);
+  }
+  const Bytes residual = static_cast<Bytes>(int64_t{options_.chunk} * c_.wide()) * sizeof(float);
+  for (size_t i = 0; i + 1 < list.size(); ++i) {
+    handoffs_.emplace_back(list[i], list[i + 1], residual, plan);
+  }
+}
+
+void Qwen4Exp::make_info(const gguf::Model& file) {
   info_ = {.architecture = "qwen4exp",
            .name = c_.name,
            .n_layers = c_.n_layers,
@@ -62,32 +112,10 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
            .yarn_context = c_.context.yarn_context,
            .n_experts = c_.n_experts,
            .top_k = c_.top_k,
-           .has_draft = draft_,
-           .weights = weights_.bytes(),
+           .has_draft = shared_.draft,
+           .weights = tables_.weights().bytes(),
            .bytes_per_token = bytes_per_token(c_, file)};
-  weights_.declare_lines(plan);
-  copies_ = std::make_unique<HostCopy>(device, plan);
-  states_ = std::make_unique<StatePools>(state_spec(false), device, plan, *copies_);
-  if (draft_)
-    draft_states_ = std::make_unique<StatePools>(state_spec(true), device, plan, *copies_);
-  inputs_ = std::make_unique<StepInputs>(
-      StepShape{.max_rows = options.chunk,
-                .max_seqs = options.slots,
-                .max_out = options.max_out,
-                .slots = options.slots,
-                .pages_per_slot = states_->spec().pages_per_slot(),
-                .streams = c_.streams,
-                .pairs = c_.rope_pairs(),
-                .ple_rows = c_.ple_layers.empty() ? 0 : c_.n_ple_rows()},
-      device, plan);
-  const Bytes bytes =
-      b_.carve(c_, options.chunk, options.max_out, draft_, measure_scratch(), nullptr);
-  buffer_line_ =
-      plan.add({.owner = "qwen4exp",
-                .name = "activations",
-                .formula = format("{} rows, {} rows of logits", options.chunk, options.max_out),
-                .where = device.id(),
-                .bytes = bytes});
+  for (const auto& stage : stages_) info_.weights += stage->weights().bytes();
 }
 
 StateSpec Qwen4Exp::state_spec(bool draft) const {
@@ -122,36 +150,57 @@ StateSpec Qwen4Exp::state_spec(bool draft) const {
   return spec;
 }
 
-Bytes Qwen4Exp::measure_scratch() {
-  b_.carve(c_, options_.chunk, options_.max_out, draft_, 0, nullptr);
-  const std::unique_ptr<device::Stream> stream = device_.make_stream("layout");
-  OpPass pass(*stream, OpPass::Mode::kMeasure);
-  trunk(pass);
-  trunk_head(pass, w_.final_site, w_.output);
-  commit_pass(pass);
-  if (draft_) draft_pass(pass);
-  return pass.peak();
-}
-
 void Qwen4Exp::load(const std::function<void(Bytes, Bytes)>& progress) {
-  weights_.place(progress);
-  for (size_t l = 0; l < w_.layers.size(); ++l) {
-    store_.add_layer(LayerId(static_cast<int32_t>(l)), w_.layers[l].parts);
+  const Bytes total = info_.weights.copied();
+  Bytes before = 0;
+  const auto of_all = [&](Bytes done, Bytes) {
+    if (progress) progress(before + done, total);
+  };
+  tables_.load(of_all);
+  before += tables_.weights().bytes().copied();
+  for (const auto& stage : stages_) {
+    stage->load(of_all);
+    before += stage->weights().bytes().copied();
   }
-  copies_->allocate();
   states_->allocate();
   if (draft_states_) draft_states_->allocate();
   inputs_->allocate();
-  const Bytes scratch = static_cast<Bytes>(b_.scratch.extent(0));
-  const Bytes bytes = b_.carve(c_, options_.chunk, options_.max_out, draft_, scratch, nullptr);
-  buffer_memory_ = value_or_throw(device_.allocate(buffer_line_, bytes, device_.work_memory()));
-  b_.carve(c_, options_.chunk, options_.max_out, draft_, scratch, buffer_memory_.data());
+  for (Handoff& handoff : handoffs_) handoff.allocate();
+  for (size_t i = 0; i + 1 < stages_.size(); ++i) {
+    ended_.push_back(stages_[i]->at().device->make_event());
+  }
+}
+
+void Qwen4Exp::forward() {
+  const auto bytes = static_cast<Bytes>(int64_t{inputs_->n_rows()} * c_.wide()) * sizeof(float);
+  for (size_t i = 0; i < stages_.size(); ++i) {
+    if (i > 0) {
+      handoffs_[i - 1].send(stages_[i]->residual().data(), stages_[i - 1]->residual().data(),
+                            bytes);
+    }
+    stages_[i]->forward(observer_);
+  }
+}
+
+void Qwen4Exp::commit() {
+  for (const auto& stage : stages_) stage->commit();
+  // Who waits for the last stage has waited for all.
+  for (size_t i = 0; i < ended_.size(); ++i) {
+    stages_[i]->at().stream->record(*ended_[i]);
+    shared_.stages.last().stream->wait(*ended_[i]);
+  }
 }
 
 namespace {
 
 ModelFacts facts_of(const gguf::Model& file, const Qwen4ExpConfig& c) {
   ModelFacts facts{.architecture = "qwen4exp",
+                   .name = c.name,
+                   .n_layers = c.n_layers,
+                   .n_experts = c.n_experts,
+                   .top_k = c.top_k,
+                   .layers = layer_bytes(c, file),
+                   .head_bytes = head_bytes(file),
                    .trained_context = c.context.trained,
                    .scaled_context = c.context.scaled(),
                    .has_draft = c.n_draft_layers > 0,
@@ -170,7 +219,7 @@ class Qwen4ExpBlueprint final : public Blueprint {
 
   const ModelFacts& facts() const override { return facts_; }
 
-  std::unique_ptr<Model> open(const ModelOptions& options, device::Device& device,
+  std::unique_ptr<Model> open(const ModelOptions& options, const Stages& stages,
                               memory::Plan& plan) const override {
     require_sizes(options);
     Qwen4ExpConfig config = config_;
@@ -178,7 +227,7 @@ class Qwen4ExpBlueprint final : public Blueprint {
     if (options.draft_norm_per_stream) {
       config.draft_norm_per_stream = *options.draft_norm_per_stream;
     }
-    return std::make_unique<Qwen4Exp>(file_, std::move(config), options, device, plan);
+    return std::make_unique<Qwen4Exp>(file_, std::move(config), options, stages, plan);
   }
 
  private:

@@ -139,6 +139,20 @@ TEST_P(Bits, SimInAnyLegalOrder) {
   }
 }
 
+// Layers on two and three cards, the residual handed from one to the next.
+TEST_P(Bits, SplitOverCards) {
+  const bool large = std::string(GetParam()) == "strata-demo";
+  for (const char* cards : {"sim,sim", "sim,sim,sim"}) {
+    for (uint64_t seed = 1; seed <= (large ? 1U : 4U); ++seed) {
+      const int piece = seed % 2 == 0 ? 1 : 64;
+      expect_equal(
+          run_alone(GetParam(), {.chunk = 64, .devices = cards, .threads = 2, .seed = seed}, ids_,
+                    piece),
+          expected_, format("{}, seed {}", cards, seed));
+    }
+  }
+}
+
 // Two sessions share steps, whole or in pieces of different sizes, in either slot.
 TEST_P(Bits, Company) {
   std::vector<int32_t> other(ids_.rbegin(), ids_.rend());

@@ -30,9 +30,10 @@ const gguf::Model& tiny() {
 
 // Opens without loading: configuration and shapes are judged here.
 void open(const gguf::Model& file, ModelOptions options = {.max_context = 128, .draft = true}) {
-  const auto devices = device::make_devices("host", {});
+  const auto blueprint = read_blueprint(file);
+  const model::testing::Workplace place("host", {}, blueprint->facts().n_layers);
   memory::Plan plan;
-  open_model(file, options, *devices.back(), plan);
+  blueprint->open(options, place.stages, plan);
 }
 
 // What opening the changed model says; "" if it opens.

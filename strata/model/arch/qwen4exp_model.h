@@ -4,34 +4,35 @@
 #include <span>
 #include <vector>
 
-#include "strata/memory/expert_store.h"
-#include "strata/model/arch/qwen4exp_buffers.h"
+#include "strata/device/event.h"
 #include "strata/model/arch/qwen4exp_config.h"
-#include "strata/model/arch/qwen4exp_weights.h"
+#include "strata/model/arch/qwen4exp_stage.h"
+#include "strata/model/arch/qwen4exp_tables.h"
+#include "strata/model/handoff.h"
 #include "strata/model/model.h"
 #include "strata/model/ngram.h"
-#include "strata/model/op_pass.h"
 #include "strata/model/rope.h"
 
 namespace strata::model {
 
-// The layout of a model (qwen4exp.cpp) and its computation, op by op (qwen4exp_forward.cpp).
+// A model over its stages: qwen4exp.cpp lays it out, Qwen4ExpStage computes.
 class Qwen4Exp final : public Model {
  public:
   Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOptions& options,
-           device::Device& device, memory::Plan& plan);
+           const Stages& stages, memory::Plan& plan);
 
   const ModelInfo& info() const override { return info_; }
+  HostCopy& copies() override { return stages_.back()->copies(); }
   void load(const std::function<void(Bytes, Bytes)>& progress) override;
 
-  void forward(device::Stream& stream) override;
-  void head(device::Stream& stream) override;
-  void draft(device::Stream& stream) override;
-  void draft_head(device::Stream& stream) override;
-  void commit(device::Stream& stream) override;
+  void forward() override;
+  void head() override { stages_.back()->head(); }
+  void draft() override { stages_.back()->draft(observer_); }
+  void draft_head() override { stages_.back()->draft_head(); }
+  void commit() override;
 
-  View<float> residual() override { return b_.residual; }
-  View<float> logits() override { return b_.logits; }
+  View<float> residual() override { return stages_.back()->residual(); }
+  View<float> logits() override { return stages_.back()->logits(); }
 
  protected:
   void ngram_rows(std::span<const int32_t> ids, size_t first,
@@ -43,36 +44,20 @@ class Qwen4Exp final : public Model {
 
  private:
   StateSpec state_spec(bool draft) const;
-  Bytes measure_scratch();
-
-  void trunk(OpPass& pass);
-  void trunk_head(OpPass& pass, const HcSite& site, const kernels::Weight& output);
-  void draft_pass(OpPass& pass);
-  void commit_pass(OpPass& pass);
-  void layer(OpPass& pass, int l, const LayerState& state);
-  void ple(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state);
-  void delta_net(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state);
-  void attention(OpPass& pass, int l, const Qwen4ExpLayer& w, const LayerState& state);
-  void experts(OpPass& pass, int l, const Qwen4ExpLayer& w);
-  void hc_read(OpPass& pass, const HcSite& site, View<float> residual, const int32_t* n_rows,
-               View<float> u);
-  void hc_write(OpPass& pass);
-  void observe(device::Stream& stream, int l, bool selected);
+  void lay_out(const gguf::Model& file, memory::Plan& plan);
+  void make_info(const gguf::Model& file);
 
   Qwen4ExpConfig c_;
   ModelOptions options_;
-  device::Device& device_;
-  bool draft_ = false;
+  Qwen4ExpStage::Shared shared_;
   int ratio_ = 0;
   Rope rope_;
   NgramHash ngram_;
   ModelInfo info_;
-  Weights weights_;
-  Qwen4ExpWeights w_;
-  memory::ExpertStore store_;
-  PlanLineId buffer_line_;
-  device::Allocation buffer_memory_;
-  Qwen4ExpBuffers b_;
+  Qwen4ExpTables tables_;
+  std::vector<std::unique_ptr<Qwen4ExpStage>> stages_;
+  std::vector<Handoff> handoffs_;                      // i: from stage i to stage i + 1
+  std::vector<std::unique_ptr<device::Event>> ended_;  // of all stages but the last: a commit
 };
 
 }  // namespace strata::model

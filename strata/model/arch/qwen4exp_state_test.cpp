@@ -179,12 +179,12 @@ TEST_P(State, ACheckpointBringsBackItsToken) {
   for (size_t n : {1, 13, 20}) {
     const auto session = m_.session();
     m_.run(*session, part(0, n), 7);
-    const Checkpoint checkpoint = session->checkpoint(m_.stream());
+    const Checkpoint checkpoint = session->checkpoint();
     EXPECT_EQ(checkpoint.ids.size(), n);
     for (size_t more : {1, 9}) {
       // Other tokens, an odd and an even number of steps: the sides differ.
       m_.run(*session, guess(n, more, 0), more == 1 ? 1 : 5);
-      session->restore(m_.stream(), checkpoint);
+      session->restore(checkpoint);
       EXPECT_EQ(session->n_committed(), static_cast<int64_t>(n));
       EXPECT_EQ(m_.hash(*session), hash_after(n));
     }
@@ -198,16 +198,16 @@ TEST_P(State, CheckpointsOfSeveralTokens) {
   std::vector<Checkpoint> checkpoints;
   for (size_t n : {5, 10, 15}) {
     m_.run(*session, part(n - 5, 5), 3);
-    checkpoints.push_back(session->checkpoint(m_.stream()));
+    checkpoints.push_back(session->checkpoint());
   }
   for (size_t i : {2, 1, 0}) {
-    session->restore(m_.stream(), checkpoints[i]);
+    session->restore(checkpoints[i]);
     expect_undisturbed(*session, 5 * (i + 1) + 3, format("checkpoint {}", i));
   }
 }
 
 TEST_P(State, ASessionTakesNoMoreThanItsTokens) {
-  SessionState small(m_.model().states(), m_.stream(), 3);
+  SessionState small(m_.model().states(), 3);
   m_.run(small, part(0, 2), 2);
   EXPECT_THROW(small.begin(part(2, 2)), Error);
   EXPECT_EQ(small.n_pending(), 0);
@@ -270,15 +270,15 @@ TEST(SessionFailures, ACheckpointThatDoesNotFitIsRefused) {
   Loaded m("tiny", {.slots = 2});
   const auto session = m.session();
   m.step(*session, std::vector<int32_t>{1, 2, 3});
-  const Checkpoint good = session->checkpoint(m.stream());
-  SessionState small(m.model().states(), m.stream(), 2);
+  const Checkpoint good = session->checkpoint();
+  SessionState small(m.model().states(), 2);
   Checkpoint fewer = good, shorter = good, none = good;
   fewer.recurrent.pop_back();
   shorter.recurrent.back().pop_back();
   none.recurrent.clear();
   const auto refused = [&](SessionState& into, const Checkpoint& checkpoint) {
     try {
-      into.restore(m.stream(), checkpoint);
+      into.restore(checkpoint);
       ADD_FAILURE() << "restored";
     } catch (const Error& e) {
       EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument) << e.what();
@@ -288,10 +288,10 @@ TEST(SessionFailures, ACheckpointThatDoesNotFitIsRefused) {
   for (const Checkpoint* each : {&fewer, &shorter, &none}) refused(*session, *each);
   EXPECT_EQ(session->n_committed(), 3);
   // Nothing computed yet is a state, too.
-  const Checkpoint empty = small.checkpoint(m.stream());
+  const Checkpoint empty = small.checkpoint();
   const uint64_t fresh = m.hash(small);
   m.step(small, std::vector<int32_t>{5, 6});
-  small.restore(m.stream(), empty);
+  small.restore(empty);
   EXPECT_EQ(m.hash(small), fresh);
 }
 
@@ -301,7 +301,7 @@ TEST(SessionFailures, ARestoreThatFailsChangesNothing) {
   const auto session = m.session();
   m.step(*session, std::vector<int32_t>{1, 2, 3});
   const uint64_t early = m.hash(*session);
-  const Checkpoint checkpoint = session->checkpoint(m.stream());
+  const Checkpoint checkpoint = session->checkpoint();
   m.step(*session, std::vector<int32_t>{4, 5});
   const uint64_t late = m.hash(*session);
   EXPECT_NE(early, late);
@@ -309,12 +309,12 @@ TEST(SessionFailures, ARestoreThatFailsChangesNothing) {
   for (const device::FaultPoint point : {device::FaultPoint::kCopy, device::FaultPoint::kRun}) {
     for (uint64_t nth = 1; nth <= checkpoint.recurrent.size(); ++nth) {
       faults.add({.point = point, .nth = nth});
-      EXPECT_THROW(session->restore(m.stream(), checkpoint), Error) << nth;
+      EXPECT_THROW(session->restore(checkpoint), Error) << nth;
       faults.clear();
       ASSERT_EQ(m.hash(*session), late) << nth;
     }
   }
-  session->restore(m.stream(), checkpoint);
+  session->restore(checkpoint);
   EXPECT_EQ(m.hash(*session), early);
 }
 

@@ -1,12 +1,17 @@
 #include "strata/model/arch/qwen4exp_weights.h"
 
+#include <charconv>
 #include <string>
+#include <string_view>
+#include <system_error>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 
 namespace strata::model {
 namespace {
+
+constexpr std::string_view kBlock = "blk.";
 
 void collect_site(const Qwen4ExpConfig& c, const std::string& prefix, bool inject, Weights& w,
                   HcSite& site) {
@@ -76,28 +81,12 @@ void collect_ple(const Qwen4ExpConfig& c, const std::string& b, Weights& w, Qwen
   w.vector(b + "ple_conv1d.weight", int64_t{c.wide()} * c.ple_taps, &layer.ple_conv);
 }
 
-void collect_table(const Qwen4ExpConfig& c, Weights& w, const gguf::Tensor& table,
-                   Qwen4ExpWeights& out) {
-  for (size_t h = 0; h < c.ple_sizes.size(); ++h) {
-    const uint64_t rows = static_cast<uint64_t>(table.n_rows());
-    if (c.ple_offsets[h] > rows || c.ple_sizes[h] > rows - c.ple_offsets[h]) {
-      throw Error(ErrorCode::kCorruptFile,
-                  format("n-gram head {} ends at row {} of {} in {}", h,
-                         c.ple_offsets[h] + c.ple_sizes[h], rows, table.name));
-    }
-  }
-  w.table("per_layer_token_embd", table.n_rows(), c.ple_width, &out.ple_table);
-}
-
 void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
   const std::string b = format("blk.{}.nextn.", c.n_layers);
   w.matrix(b + "eh_proj", c.width, 2 * int64_t{c.width}, &out.eh_proj);
   w.vector(b + "enorm.weight", c.width, &out.enorm);
   w.vector(b + "hnorm.weight", c.wide(), &out.hnorm);
   collect_site(c, b + "hc_head_", false, w, out.draft_site);
-  if (w.has(b + "embed_tokens.weight")) {
-    w.table(b + "embed_tokens", c.n_vocab, c.width, &out.draft_embedding);
-  }
   if (w.has(b + "shared_head_head.weight")) {
     w.matrix(b + "shared_head_head", c.n_vocab, c.width, &out.draft_output);
   }
@@ -105,18 +94,20 @@ void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
 
 }  // namespace
 
-void collect_weights(const Qwen4ExpConfig& c, bool draft, Weights& w, Qwen4ExpWeights& out) {
-  w.table("token_embd", c.n_vocab, c.width, &out.embedding);
-  w.matrix(w.has("output.weight") ? "output" : "token_embd", c.n_vocab, c.width, &out.output);
-  collect_site(c, "output_hc_", false, w, out.final_site);
-  if (!c.ple_layers.empty()) {
-    collect_table(c, w, w.tensor("per_layer_token_embd.weight"), out);
+void collect_weights(const Qwen4ExpConfig& c, const LayerRange& range, Weights& w,
+                     Qwen4ExpWeights& out) {
+  std::vector<int> layers;
+  for (int l = range.first; l < range.end; ++l) layers.push_back(l);
+  if (range.last) {
+    w.matrix(w.has("output.weight") ? "output" : "token_embd", c.n_vocab, c.width, &out.output);
+    collect_site(c, "output_hc_", false, w, out.final_site);
+    for (int l = c.n_layers; range.draft && l < c.n_blocks(); ++l) layers.push_back(l);
   }
-  const int n = c.n_layers + (draft ? c.n_draft_layers : 0);
-  out.layers.resize(static_cast<size_t>(n));
-  for (int l = 0; l < n; ++l) {
+  out.layers.resize(layers.size());
+  for (size_t i = 0; i < layers.size(); ++i) {
+    const int l = layers[i];
     const std::string b = format("blk.{}.", l);
-    Qwen4ExpLayer& layer = out.layers[static_cast<size_t>(l)];
+    Qwen4ExpLayer& layer = out.layers[i];
     collect_site(c, b + "hc_attn_", true, w, layer.attention_site);
     collect_site(c, b + "hc_ffn_", true, w, layer.ffn_site);
     if (c.recurrent[static_cast<size_t>(l)]) {
@@ -127,20 +118,45 @@ void collect_weights(const Qwen4ExpConfig& c, bool draft, Weights& w, Qwen4ExpWe
     collect_experts(c, b, w, layer);
     if (c.is_ple_layer(l)) collect_ple(c, b, w, layer);
   }
-  if (n > c.n_layers) collect_draft(c, w, out);
+  if (range.last && range.draft) collect_draft(c, w, out);
 }
 
-Bytes bytes_per_token(const Qwen4ExpConfig& c, const gguf::Model& file) {
-  const std::string draft = format("blk.{}.", c.n_layers);
+std::vector<ModelFacts::Layer> layer_bytes(const Qwen4ExpConfig& c, const gguf::Model& file) {
+  std::vector<ModelFacts::Layer> layers(static_cast<size_t>(c.n_blocks()));
+  for (const gguf::Tensor& tensor : file.tensors()) {
+    std::string_view name = tensor.name;
+    if (!name.starts_with(kBlock)) continue;
+    name.remove_prefix(kBlock.size());
+    size_t l = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), l);
+    if (error != std::errc() || l >= layers.size()) continue;
+    // A draft layer's own table is looked up by row.
+    if (name.find("embed_tokens") != std::string_view::npos) continue;
+    if (name.find("_exps.") != std::string_view::npos) {
+      layers[l].expert_bytes += tensor.n_bytes / static_cast<Bytes>(c.n_experts);
+    } else {
+      layers[l].dense_bytes += tensor.n_bytes;
+    }
+  }
+  return layers;
+}
+
+Bytes head_bytes(const gguf::Model& file) {
   const bool tied = file.find("output.weight") == nullptr;
   Bytes sum = 0;
   for (const gguf::Tensor& tensor : file.tensors()) {
     const std::string_view name = tensor.name;
-    if (c.n_draft_layers > 0 && name.starts_with(draft)) continue;
-    if (name == "per_layer_token_embd.weight" || (name == "token_embd.weight" && !tied)) continue;
-    const bool expert = name.find("_exps.") != std::string_view::npos;
-    sum += expert ? tensor.n_bytes / static_cast<Bytes>(c.n_experts) * static_cast<Bytes>(c.top_k)
-                  : tensor.n_bytes;
+    if (name.starts_with("output") || (tied && name == "token_embd.weight")) sum += tensor.n_bytes;
+  }
+  return sum;
+}
+
+Bytes bytes_per_token(const Qwen4ExpConfig& c, const gguf::Model& file) {
+  const std::vector<ModelFacts::Layer> layers = layer_bytes(c, file);
+  Bytes sum = head_bytes(file);
+  for (int l = 0; l < c.n_layers; ++l) {
+    const ModelFacts::Layer& layer = layers[static_cast<size_t>(l)];
+    sum += layer.dense_bytes + static_cast<Bytes>(c.top_k) * layer.expert_bytes;
   }
   return sum;
 }

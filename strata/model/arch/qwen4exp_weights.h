@@ -5,6 +5,7 @@
 #include "strata/kernels/ops/moe.h"
 #include "strata/kernels/ops/rows.h"
 #include "strata/model/arch/qwen4exp_config.h"
+#include "strata/model/model.h"
 #include "strata/model/weights.h"
 
 namespace strata::model {
@@ -38,20 +39,32 @@ struct Qwen4ExpLayer {
               *ple_conv = nullptr;
 };
 
+// What one stage computes with; what is looked up by row has Qwen4ExpTables.
 struct Qwen4ExpWeights {
-  kernels::Weight embedding, output, ple_table;
-  HcSite final_site;
-  std::vector<Qwen4ExpLayer> layers;  // trunk, then draft
+  std::vector<Qwen4ExpLayer> layers;  // of the stage, then draft
 
-  // Draft.
-  kernels::Weight eh_proj, draft_embedding, draft_output;  // the last two: the trunk's by default
+  // Of the last stage.
+  kernels::Weight output;
+  HcSite final_site;
+  kernels::Weight eh_proj, draft_output;  // the latter: the trunk's by default
   HcSite draft_site;
   const float *enorm = nullptr, *hnorm = nullptr;
 };
 
-// Asks for every tensor of the model; out must not move until the weights are placed.
-void collect_weights(const Qwen4ExpConfig& config, bool draft, Weights& weights,
+// Layers [first, end) of the trunk.
+struct LayerRange {
+  int first = 0, end = 0;
+  bool last = false;   // with final site and output
+  bool draft = false;  // and the draft layer
+};
+
+// Asks for every tensor of these; out must not move until the weights are placed.
+void collect_weights(const Qwen4ExpConfig& config, const LayerRange& range, Weights& weights,
                      Qwen4ExpWeights& out);
+
+// What the file has for each layer of trunk and draft, and for the head.
+std::vector<ModelFacts::Layer> layer_bytes(const Qwen4ExpConfig& config, const gguf::Model& file);
+Bytes head_bytes(const gguf::Model& file);
 
 // Of the file's tensors, what a token of the trunk reads: every matrix and vector of a layer once,
 // top_k of the routed experts, the final site and the output. Not the rows that it looks up in

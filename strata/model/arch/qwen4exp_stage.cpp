@@ -1,13 +1,86 @@
+#include "strata/model/arch/qwen4exp_stage.h"
+
 #include <algorithm>
 #include <vector>
 
 #include "strata/base/check.h"
-#include "strata/model/arch/qwen4exp_model.h"
+#include "strata/base/format.h"
 
 namespace strata::model {
 
-void Qwen4Exp::hc_read(OpPass& pass, const HcSite& site, View<float> residual,
-                       const int32_t* n_rows, View<float> u) {
+Qwen4ExpStage::Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size_t index,
+                             memory::Plan& plan)
+    : shared_(shared),
+      c_(shared.config),
+      options_(shared.options),
+      index_(index),
+      weights_(file, *shared.stages.list[index].device, shared.options.packing, "weights",
+               !shared.options.experts_apart),
+      copies_(*shared.stages.list[index].device, plan),
+      store_(c_.n_blocks()) {
+  collect_weights(
+      c_,
+      {.first = at().first_layer, .end = at().end_layer, .last = is_last(), .draft = shared.draft},
+      weights_, w_);
+  weights_.declare_lines(plan);
+}
+
+const Qwen4ExpLayer& Qwen4ExpStage::weights_of(int layer) const {
+  // The draft layer comes behind the stage's own.
+  const int at_index = layer < c_.n_layers
+                           ? layer - at().first_layer
+                           : at().end_layer - at().first_layer + layer - c_.n_layers;
+  return w_.layers[static_cast<size_t>(at_index)];
+}
+
+Bytes Qwen4ExpStage::carve(Bytes scratch_bytes, std::byte* base) {
+  return b_.carve(c_, options_.chunk, is_last() ? options_.max_out : 0, is_last() && shared_.draft,
+                  scratch_bytes, base);
+}
+
+void Qwen4ExpStage::lay_out(Qwen4ExpTables& tables, const StatePools& states,
+                            const StatePools* draft_states, const StepInputs& inputs,
+                            memory::Plan& plan) {
+  tables_ = &tables;
+  states_ = &states;
+  draft_states_ = draft_states;
+  inputs_ = &inputs;
+  const Bytes bytes = carve(measure_scratch(), nullptr);
+  buffer_line_ = plan.add({.owner = "qwen4exp",
+                           .name = "activations",
+                           .formula = format("{} rows, {} rows of logits", options_.chunk,
+                                             is_last() ? options_.max_out : 0),
+                           .where = at().device->id(),
+                           .bytes = bytes});
+}
+
+Bytes Qwen4ExpStage::measure_scratch() {
+  carve(0, nullptr);
+  OpPass pass(*at().stream, OpPass::Mode::kMeasure);
+  layers(pass);
+  commit_states(pass);
+  if (is_last()) final_head(pass, w_.final_site, w_.output);
+  if (is_last() && shared_.draft) draft_layer(pass);
+  return pass.peak();
+}
+
+void Qwen4ExpStage::load(const std::function<void(Bytes, Bytes)>& progress) {
+  STRATA_CHECK(!options_.experts_apart);
+  weights_.place(progress);
+  for (size_t i = 0; i < w_.layers.size(); ++i) {
+    const int own = at().end_layer - at().first_layer, n = static_cast<int>(i);
+    const int l = n < own ? at().first_layer + n : c_.n_layers + n - own;
+    store_.add_layer(LayerId(l), w_.layers[i].parts);
+  }
+  copies_.allocate();
+  const auto scratch = static_cast<Bytes>(b_.scratch.extent(0));
+  buffer_memory_ = value_or_throw(
+      at().device->allocate(buffer_line_, carve(scratch, nullptr), at().device->work_memory()));
+  carve(scratch, buffer_memory_.data());
+}
+
+void Qwen4ExpStage::hc_read(OpPass& pass, const HcSite& site, View<float> residual,
+                            const int32_t* n_rows, View<float> u) {
   pass.run(pass.ops.hc_read, kernels::HcRead{.n_rows = n_rows,
                                              .residual = residual,
                                              .norm = site.norm,
@@ -19,21 +92,15 @@ void Qwen4Exp::hc_read(OpPass& pass, const HcSite& site, View<float> residual,
                                              .inj = b_.inj});
 }
 
-void Qwen4Exp::hc_write(OpPass& pass) {
+void Qwen4ExpStage::hc_write(OpPass& pass) {
   pass.run(
       pass.ops.hc_write,
-      kernels::HcWrite{
-          .n_rows = inputs_->rows().n_rows, .inj = b_.inj, .y = b_.y, .residual = b_.residual});
+      kernels::HcWrite{.n_rows = rows().n_rows, .inj = b_.inj, .y = b_.y, .residual = b_.residual});
 }
 
-void Qwen4Exp::ple(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state) {
-  const kernels::Rows& rows = inputs_->rows();
-  pass.run(pass.ops.gather,
-           kernels::Gather{
-               .n_rows = rows.n_rows,
-               .index = View<const int64_t>(inputs_->ple_rows(), {options_.chunk, c_.n_ple_rows()}),
-               .table = w_.ple_table,
-               .out = b_.ple_emb});
+void Qwen4ExpStage::ple(OpPass& pass, int l, const Qwen4ExpLayer& w, const LayerState& state) {
+  const kernels::Rows& rows = this->rows();
+  tables_->gather(pass.mode(), *inputs_, l, b_.ple_emb);
   pass.run(pass.ops.matmul,
            kernels::MatMul{.n_rows = rows.n_rows,
                            .x = b_.ple_emb,
@@ -59,8 +126,8 @@ void Qwen4Exp::ple(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state
                                         .out = b_.residual});
 }
 
-void Qwen4Exp::delta_net(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state) {
-  const kernels::Rows& rows = inputs_->rows();
+void Qwen4ExpStage::delta_net(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state) {
+  const kernels::Rows& rows = this->rows();
   pass.run(pass.ops.matmul,
            kernels::MatMul{
                .n_rows = rows.n_rows,
@@ -99,8 +166,9 @@ void Qwen4Exp::delta_net(OpPass& pass, const Qwen4ExpLayer& w, const LayerState&
                .n_rows = rows.n_rows, .x = b_.gated, .out = {{{w.delta_out, b_.y}}}, .n_out = 1});
 }
 
-void Qwen4Exp::attention(OpPass& pass, int l, const Qwen4ExpLayer& w, const LayerState& state) {
-  const kernels::Rows& rows = inputs_->rows();
+void Qwen4ExpStage::attention(OpPass& pass, int l, const Qwen4ExpLayer& w,
+                              const LayerState& state) {
+  const kernels::Rows& rows = this->rows();
   const bool sparse = c_.ratio[static_cast<size_t>(l)] > 0;
   const int stride = c_.dk + c_.dv, pairs = c_.rope_pairs(), budget = c_.index_budget(l);
   kernels::MatMul project{.n_rows = rows.n_rows,
@@ -169,8 +237,8 @@ void Qwen4Exp::attention(OpPass& pass, int l, const Qwen4ExpLayer& w, const Laye
                .n_rows = rows.n_rows, .x = b_.attended, .out = {{{w.out, b_.y}}}, .n_out = 1});
 }
 
-void Qwen4Exp::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
-  const int32_t* n_rows = inputs_->rows().n_rows;
+void Qwen4ExpStage::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
+  const int32_t* n_rows = rows().n_rows;
   pass.run(pass.ops.matmul,
            kernels::MatMul{.n_rows = n_rows,
                            .x = b_.u,
@@ -208,37 +276,32 @@ void Qwen4Exp::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
                                                            .y = b_.y});
 }
 
-void Qwen4Exp::layer(OpPass& pass, int l, const LayerState& state) {
-  const Qwen4ExpLayer& w = w_.layers[static_cast<size_t>(l)];
-  const int32_t* n_rows = inputs_->rows().n_rows;
+void Qwen4ExpStage::layer(OpPass& pass, int l, const LayerState& state) {
+  const Qwen4ExpLayer& w = weights_of(l);
+  const int32_t* n_rows = rows().n_rows;
   const bool recurrent = c_.recurrent[static_cast<size_t>(l)];
-  if (c_.is_ple_layer(l)) ple(pass, w, state);
+  if (c_.is_ple_layer(l)) ple(pass, l, w, state);
   hc_read(pass, w.attention_site, b_.residual, n_rows, b_.u);
   if (recurrent) {
     delta_net(pass, w, state);
   } else {
     attention(pass, l, w, state);
     // The selection overlays the experts' arrays: look at it now.
-    if (observer_ && !pass.measuring()) observe(pass.stream(), l, true);
+    if (observer_ && !pass.measuring()) observe(l, true);
   }
   hc_write(pass);
   hc_read(pass, w.ffn_site, b_.residual, n_rows, b_.u);
   experts(pass, l, w);
   hc_write(pass);
-  if (observer_ && !pass.measuring()) observe(pass.stream(), l, false);
+  if (observer_ && !pass.measuring()) observe(l, false);
 }
 
-void Qwen4Exp::trunk(OpPass& pass) {
-  const kernels::Rows& rows = inputs_->rows();
-  pass.run(pass.ops.embed, kernels::Embed{.n_rows = rows.n_rows,
-                                          .id = View<const int32_t>(rows.id, {options_.chunk}),
-                                          .table = w_.embedding,
-                                          .out = b_.residual,
-                                          .copies = c_.streams});
-  for (int l = 0; l < c_.n_layers; ++l) layer(pass, l, states_->layer(l));
+void Qwen4ExpStage::layers(OpPass& pass) {
+  if (index_ == 0) tables_->embed(pass.mode(), *inputs_, b_.residual);
+  for (int l = at().first_layer; l < at().end_layer; ++l) layer(pass, l, states_->layer(l));
 }
 
-void Qwen4Exp::trunk_head(OpPass& pass, const HcSite& site, const kernels::Weight& output) {
+void Qwen4ExpStage::final_head(OpPass& pass, const HcSite& site, const kernels::Weight& output) {
   const int32_t* n_out = inputs_->n_out_rows();
   pass.run(pass.ops.copy_rows,
            kernels::CopyRows{.n_rows = n_out,
@@ -251,15 +314,10 @@ void Qwen4Exp::trunk_head(OpPass& pass, const HcSite& site, const kernels::Weigh
       kernels::MatMul{.n_rows = n_out, .x = b_.out_u, .out = {{{output, b_.logits}}}, .n_out = 1});
 }
 
-void Qwen4Exp::draft_pass(OpPass& pass) {
-  const kernels::Rows& rows = inputs_->rows();
+void Qwen4ExpStage::draft_layer(OpPass& pass) {
+  const kernels::Rows& rows = this->rows();
   const int64_t n = options_.chunk;
-  pass.run(pass.ops.embed,
-           kernels::Embed{.n_rows = rows.n_rows,
-                          .id = View<const int32_t>(rows.id, {n}),
-                          .table = w_.draft_embedding ? w_.draft_embedding : w_.embedding,
-                          .out = b_.draft_e,
-                          .copies = 1});
+  tables_->embed_draft(pass.mode(), *inputs_, b_.draft_e);
   pass.run(pass.ops.draft_input,
            kernels::DraftInput{.n_rows = rows.n_rows,
                                .e = View<const float>(b_.draft_e.data(), {n, c_.width}),
@@ -280,39 +338,41 @@ void Qwen4Exp::draft_pass(OpPass& pass) {
   layer(pass, c_.n_layers, draft_states_->layer(0));
 }
 
-void Qwen4Exp::forward(device::Stream& stream) {
-  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
-  trunk(pass);
+void Qwen4ExpStage::forward(LayerObserver* observer) {
+  observer_ = observer;
+  OpPass pass = run();
+  layers(pass);
 }
 
-void Qwen4Exp::head(device::Stream& stream) {
-  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
-  trunk_head(pass, w_.final_site, w_.output);
+void Qwen4ExpStage::head() {
+  OpPass pass = run();
+  final_head(pass, w_.final_site, w_.output);
 }
 
-void Qwen4Exp::draft(device::Stream& stream) {
-  STRATA_CHECK(draft_);
-  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
-  draft_pass(pass);
+void Qwen4ExpStage::draft(LayerObserver* observer) {
+  STRATA_CHECK(shared_.draft);
+  observer_ = observer;
+  OpPass pass = run();
+  draft_layer(pass);
 }
 
-void Qwen4Exp::draft_head(device::Stream& stream) {
-  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
-  trunk_head(pass, w_.draft_site, w_.draft_output ? w_.draft_output : w_.output);
+void Qwen4ExpStage::draft_head() {
+  OpPass pass = run();
+  final_head(pass, w_.draft_site, w_.draft_output ? w_.draft_output : w_.output);
 }
 
-void Qwen4Exp::commit_pass(OpPass& pass) {
-  const kernels::Rows& rows = inputs_->rows();
-  for (int l = 0; l < c_.n_layers; ++l) {
+void Qwen4ExpStage::commit_states(OpPass& pass) {
+  const kernels::Rows& rows = this->rows();
+  for (int l = at().first_layer; l < at().end_layer; ++l) {
     const LayerState& state = states_->layer(l);
     for (const kernels::Tail* tail : {&state.raw_keys, &state.conv, &state.ple}) {
       if (tail->state.rank() == 0) continue;
       pass.run(pass.ops.tail_commit,
-               kernels::TailCommit{.rows = rows, .kept = inputs_->kept(), .tail = *tail});
+               kernels::TailCommit{.rows = rows, .kept = inputs_->kept(index_), .tail = *tail});
     }
     if (state.delta.s.rank() == 0) continue;
     pass.run(pass.ops.gdn_commit, kernels::GdnCommit{.rows = rows,
-                                                     .kept = inputs_->kept(),
+                                                     .kept = inputs_->kept(index_),
                                                      .key_heads = c_.gdn_key_heads,
                                                      .value_heads = c_.gdn_value_heads,
                                                      .dk = c_.gdn_dk,
@@ -321,15 +381,15 @@ void Qwen4Exp::commit_pass(OpPass& pass) {
   }
 }
 
-void Qwen4Exp::commit(device::Stream& stream) {
-  OpPass pass(stream, OpPass::Mode::kRun, b_.scratch);
-  commit_pass(pass);
+void Qwen4ExpStage::commit() {
+  OpPass pass = run();
+  commit_states(pass);
 }
 
-void Qwen4Exp::observe(device::Stream& stream, int l, bool selected) {
+void Qwen4ExpStage::observe(int l, bool selected) {
   const int64_t n = inputs_->n_rows();
   const auto rows = [&]<class T>(const View<T>& from, int64_t width) {
-    return copies_->read(stream, static_cast<const T*>(from.data()), n * width);
+    return copies_.read(*at().stream, static_cast<const T*>(from.data()), n * width);
   };
   if (selected) {
     const int budget = c_.index_budget(l), ratio = c_.ratio[static_cast<size_t>(l)];

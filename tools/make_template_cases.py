@@ -155,7 +155,7 @@ CHATS = {
                         assistant("<think>\nsix\n</think>\n\n6")],
 }
 
-LENGTHS = {"long": [user("x" * 2000 + "\u00e9" * 500), assistant("y " * 700), user("z\n" * 300)]}
+LENGTHS = {"long": [user("x" * 300 + "\u00e9" * 80), assistant("y " * 100), user("z\n" * 50)]}
 
 
 def chat_cases():

@@ -42,7 +42,7 @@ Json to_json(const gguf::Description& d) {
 }  // namespace
 
 int run_inspect(const Invocation& invocation) {
-  const gguf::Model file = gguf::Model::open(invocation.settings.model);
+  const gguf::Model file = gguf::Model::open(invocation.settings.model, {.header_only = true});
   const gguf::Description description = gguf::describe(file);
   if (invocation.settings.json) {
     // Paths are bytes: what is no UTF-8 in them must not stop the output.

@@ -30,6 +30,8 @@ int dispatch(const Invocation& invocation) {
       return run_eval(invocation);
     case kSynth:
       return run_synth(invocation);
+    case kPlan:
+      return run_plan(invocation);
     case kEngine:
       return run_engine(invocation);
     case kOptions:

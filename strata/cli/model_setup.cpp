@@ -1,5 +1,7 @@
 #include "strata/cli/model_setup.h"
 
+#include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
@@ -74,6 +76,23 @@ std::string find_model(const Settings& settings) {
                      kDemo));
 }
 
+std::vector<int> parse_layer_split(const std::string& text) {
+  std::vector<int> layers;
+  if (text == "auto") return layers;
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find(',', at), text.size());
+    int n = 0;
+    const auto [stop, error] = std::from_chars(text.data() + at, text.data() + end, n);
+    if (error != std::errc() || stop != text.data() + end || n < 0) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  format("--layer-split {}: wanted are numbers of layers, as in 20,28", text));
+    }
+    layers.push_back(n);
+    at = end + 1;
+  }
+  return layers;
+}
+
 model::InstanceOptions instance_options(const Settings& s, const std::string& path) {
   model::InstanceOptions options;
   options.path = path;
@@ -82,6 +101,7 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
                                          {"tiles", WeightForm::kTiles},
                                          {"copied", WeightForm::kCopied}});
   options.device = s.device;
+  options.layer_split = parse_layer_split(s.layer_split);
   options.threads = static_cast<int>(s.threads);
   options.max_context = s.max_context;
   options.chunk = static_cast<int>(s.prefill);

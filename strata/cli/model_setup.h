@@ -16,6 +16,9 @@ namespace strata::cli {
 // Errors: kNotFound if it is in neither.
 std::string find_model(const Settings& settings);
 
+// "auto" (empty), "48", "20,28". Errors: kInvalidArgument.
+std::vector<int> parse_layer_split(const std::string& text);
+
 // For the model at `path`.
 model::InstanceOptions instance_options(const Settings& settings, const std::string& path);
 

@@ -21,14 +21,16 @@ constexpr unsigned kSampling = kServe | kRun;
 constexpr double kAny = std::numeric_limits<double>::max();
 constexpr double kMaxCount = 1 << 30;
 
-constexpr std::string_view kGroups[] = {"Model",     "Prompt",          "Answer",  "Server",
-                                        "Measuring", "Synthetic model", "General", "Hidden"};
+constexpr std::string_view kGroups[] = {"Model",  "Prompt",    "Answer",
+                                        "Server", "Measuring", "Synthetic model",
+                                        "Plan",   "General",   "Hidden"};
 
 constexpr CommandSpec kCommands[] = {
     {kServe, "serve", "the server with its chat page"},
     {kRun, "run", "one answer, or a chat in the terminal"},
     {kBench, "bench", "tokens per second for prompt and answer"},
     {kEval, "eval", "difference from stored reference outputs, or perplexity of a text"},
+    {kPlan, "plan", "what would lie where, in bytes, on this or another machine"},
     {kInspect, "inspect", "metadata and tensors of a GGUF file", false, true},
     {kSynth, "synth", "writes a model of true geometry with random weights, to measure with", false,
      true},
@@ -39,32 +41,34 @@ constexpr CommandSpec kCommands[] = {
 // Sorted by group, within it by name.
 const OptionSpec kTable[] = {
     // ---- Model
-    {"batch", "auto|N", &Settings::batch, kServe | kEngine, "Model",
+    {"batch", "auto|N", &Settings::batch, kServe | kEngine | kPlan, "Model",
      "requests that are answered at the same time; auto: 2", 1, 256},
     {"cpu-isa", "auto|avx2|avx512", &Settings::cpu_isa, kModel, "Model",
      "vector instructions to compute with; auto: the best the processor has"},
-    {"device", "host|sim[:SIZE]", &Settings::device, kModel, "Model",
+    {"device", "host|sim[:SIZE][,..]", &Settings::device, kModel, "Model",
      "where to compute; sim is host memory that poses as a card of SIZE (8GiB), for tests"},
-    {"kv", "auto|f16|f32", &Settings::kv, kModel, "Model",
+    {"kv", "auto|f16|f32", &Settings::kv, kModel | kPlan, "Model",
      "type of the attention cache; auto: f16, f32 if the attention weights are f32"},
-    {"max-context", "auto|N", &Settings::max_context, kModel, "Model",
+    {"layer-split", "auto|K1,K2..", &Settings::layer_split, kModel | kPlan, "Model",
+     "layers of each card; auto: of plan the fastest that fits, else in proportion to free memory"},
+    {"max-context", "auto|N", &Settings::max_context, kModel | kPlan, "Model",
      "tokens of prompt and answer together; auto: what the model was trained on, at most 16384", 1,
      kMaxCount},
-    {"prefill", "auto|N", &Settings::prefill, kModel, "Model",
+    {"prefill", "auto|N", &Settings::prefill, kModel | kPlan, "Model",
      "prompt tokens that are computed at once; auto: 512", 1, 65536},
-    {"rope-scale", "S", &Settings::rope_scale, kModel, "Model",
+    {"rope-scale", "S", &Settings::rope_scale, kModel | kPlan, "Model",
      "with --rope-scaling yarn: how many times the trained context, above 1", 1, 1024, "", "",
      "none"},
-    {"rope-scaling", "auto|none|yarn", &Settings::rope_scaling, kModel, "Model",
+    {"rope-scaling", "auto|none|yarn", &Settings::rope_scaling, kModel | kPlan, "Model",
      "how positions beyond the trained context are made; auto: as the file says"},
     {"show-plan", "", &Settings::show_plan, kModel, "Model",
      "print what will lie where, in bytes, before the weights are read"},
-    {"threads", "auto|N", &Settings::threads, kModel | kSynth, "Model",
+    {"threads", "auto|N", &Settings::threads, kModel | kPlan | kSynth, "Model",
      "threads to compute with; auto: physical cores within the limits of this process", 1, 1024},
-    {"weights", "auto|mapped|tiles|copied", &Settings::weights, kModel, "Model",
+    {"weights", "auto|mapped|tiles|copied", &Settings::weights, kModel | kPlan, "Model",
      "mapped: used in the file; tiles: re-laid in memory for speed, embeddings stay in the file; "
      "copied: as tiles, nothing in the file; auto: tiles where they fit"},
-    {"yarn-orig-ctx", "auto|N", &Settings::yarn_orig_ctx, kModel, "Model",
+    {"yarn-orig-ctx", "auto|N", &Settings::yarn_orig_ctx, kModel | kPlan, "Model",
      "with --rope-scaling yarn: the context to scale; auto: the trained one", 1, kMaxCount},
     // ---- Prompt
     {"prompt", "TEXT", &Settings::prompt, kRun, "Prompt",
@@ -144,6 +148,8 @@ const OptionSpec kTable[] = {
      "type of the experts' gate and up matrices"},
     {"hc", "TYPE", &Settings::synth_hc, kSynth, "Synthetic model",
      "type of the hyper-connections; of rows of 320 Q8_0, if its blocks do not fit them"},
+    {"header-only", "", &Settings::synth_header_only, kSynth, "Synthetic model",
+     "no tensors and no vocabulary: enough for inspect and plan"},
     {"layers", "N", &Settings::synth_layers, kSynth, "Synthetic model",
      "layers; every fourth has attention", 1, 4095},
     {"mtp", "", &Settings::synth_mtp, kSynth, "Synthetic model", "a draft layer as well"},
@@ -156,13 +162,35 @@ const OptionSpec kTable[] = {
     {"top", "N", &Settings::synth_top, kSynth, "Synthetic model", "experts that a token uses", 1,
      64},
     {"vocab", "N", &Settings::synth_vocab, kSynth, "Synthetic model", "tokens", 946, 1048576},
+    // ---- Plan
+    {"expert-cache", "auto|N", &Settings::expert_cache, kPlan, "Plan",
+     "at most N experts a layer on a card; auto: as many as fit", 0, 65536, "", "", "auto"},
+    {"expert-profile", "FILE", &Settings::expert_profile, kPlan, "Plan",
+     "which experts are used most; without it published values stand in"},
+    {"machine", "FILE", &Settings::machine, kPlan, "Plan",
+     "a machine described in JSON; without it this one"},
+    {"mtp", "auto|on|off", &Settings::mtp, kPlan, "Plan",
+     "the draft layer; auto: if the file has one and it fits"},
+    {"resident-budget-gib", "N", &Settings::resident_budget_gib, kPlan, "Plan",
+     "RAM holds the hottest experts, as many as fit into N GiB; the others stay in storage", 0,
+     65536, "", "", "what is left"},
+    {"resident-experts", "", &Settings::resident_experts, kPlan, "Plan",
+     "RAM holds what no card holds, and no copies of the rest"},
+    {"vram-limit-mib", "N", &Settings::vram_limit_mib, kPlan, "Plan", "as if no card had more", 0,
+     1 << 30, "", "", "none"},
+    {"vram-reserve-later-mib", "auto|N", &Settings::vram_reserve_later_mib, kPlan, "Plan",
+     "kept free on every card but the first", 0, 1 << 30, "", "", "auto"},
+    {"vram-reserve-mib", "auto|N", &Settings::vram_reserve_mib, kPlan, "Plan",
+     "kept free on the first card; auto: an eighth, at most 1 GiB, beside a display; else a "
+     "sixteenth, at most 384 MiB",
+     0, 1 << 30, "", "", "auto"},
     // ---- General
-    {"config", "FILE", &Settings::config, kModel | kInspect | kSynth, "General",
+    {"config", "FILE", &Settings::config, kModel | kInspect | kSynth | kPlan, "General",
      "options from a JSON file, {\"max-context\": 8192, ...}; the command line wins"},
-    {"json", "", &Settings::json, kBench | kEval | kInspect, "General",
+    {"json", "", &Settings::json, kBench | kEval | kInspect | kPlan, "General",
      "the result as JSON on stdout"},
     {"log-level", "auto|debug|info|warning|error|off", &Settings::log_level,
-     kModel | kInspect | kSynth, "General",
+     kModel | kInspect | kSynth | kPlan, "General",
      "what goes to stderr; auto: info for serve, else warning"},
     {"progress", "", &Settings::progress, kRun | kBench | kEval | kSynth, "General",
      "show how far loading or writing is even if stderr is no terminal"},
@@ -178,21 +206,13 @@ const OptionSpec kTable[] = {
 };
 
 // Of later versions, so that nobody takes them for a typing mistake.
-constexpr std::string_view kLater[] = {"batch-mtp",
-                                       "expert-cache",
-                                       "expert-profile",
-                                       "kv-resident",
-                                       "layer-split",
-                                       "mmap-experts",
-                                       "native",
-                                       "pcie-frac",
-                                       "peer-device",
-                                       "ple-gguf",
-                                       "ple-io",
-                                       "resident-experts",
-                                       "spec",
-                                       "spec-min-p",
-                                       "vram-reserve-later-mib",
+constexpr std::string_view kLater[] = {"batch-mtp",        "expert-cache",
+                                       "expert-profile",   "kv-resident",
+                                       "mmap-experts",     "native",
+                                       "pcie-frac",        "peer-device",
+                                       "ple-gguf",         "ple-io",
+                                       "resident-experts", "spec",
+                                       "spec-min-p",       "vram-reserve-later-mib",
                                        "vram-reserve-mib"};
 
 [[noreturn]] void refuse(const OptionSpec& option, std::string_view text, std::string_view why) {
@@ -278,7 +298,11 @@ struct Assign {
     settings.*to = takes_auto(option) && text == "auto" ? 0 : parse_number<int64_t>(option, text);
   }
   void operator()(std::optional<uint64_t> Settings::*to) const {
-    settings.*to = parse_number<uint64_t>(option, text);
+    if (takes_auto(option) && text == "auto") {
+      settings.*to = std::nullopt;
+    } else {
+      settings.*to = parse_number<uint64_t>(option, text);
+    }
   }
   void operator()(double Settings::*to) const { settings.*to = parse_number<double>(option, text); }
   void operator()(bool Settings::*to) const {

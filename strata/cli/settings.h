@@ -17,6 +17,7 @@ enum Command : unsigned {
   kEngine = 32,   // hidden: the engine process of serve
   kOptions = 64,  // hidden: writes docs/options.md
   kSynth = 128,
+  kPlan = 256,
 };
 
 // All that can be asked for, with the defaults. Filled from environment, file and command line;
@@ -91,6 +92,16 @@ struct Settings {
   std::string synth_hc = "Q8_0";
   std::string synth_ple = "IQ4_NL";
   std::string synth_emb = "Q6_K";
+
+  bool synth_header_only = false;
+
+  std::string machine;
+  std::string layer_split = "auto";
+  std::optional<uint64_t> vram_reserve_mib, vram_reserve_later_mib, vram_limit_mib;
+  std::optional<uint64_t> expert_cache;
+  std::string expert_profile;
+  bool resident_experts = false;
+  std::optional<uint64_t> resident_budget_gib;
 
   bool json = false;
   bool markdown = false;

@@ -56,7 +56,7 @@ SynthModel::SynthModel(const SynthShape& shape)
     if (l == s_.layers) draft(b);
   }
   keys();
-  vocabulary();
+  if (!s_.header_only) vocabulary();
 }
 
 void SynthModel::declare(const std::string& name, Type type, std::vector<int64_t> shape,
@@ -318,6 +318,7 @@ void SynthModel::write(io::Output& out, ThreadPool& pool,
   Bytes done = 0;
   std::vector<std::byte> piece;
   writer_.begin(out);
+  if (s_.header_only) return;
   for (size_t i = 0; i < tensors_.size(); ++i) {
     write_tensor(tensors_[i], random_bits(s_.seed, i), pool, piece, [&](Bytes n) {
       done += n;

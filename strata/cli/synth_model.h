@@ -29,6 +29,7 @@ struct SynthShape {
               hyper = quant::Type::kQ8_0, ple = quant::Type::kIQ4_NL,
               embedding = quant::Type::kQ6_K;
   uint64_t seed = 3;
+  bool header_only = false;  // neither tensors nor vocabulary
 
   // The least vocabulary: bytes, pairs of letters, special tokens.
   static constexpr int kMinVocab = 256 + 26 * 26 + 14;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "strata/memory/machine.h"
+
+namespace strata::cli {
+
+// A machine described in JSON, as docs/howto/plan.md shows: sizes in MiB, rates in GB/s.
+//   {"name": "...", "ram_mib": 65536, "ram_gbps": 60, "storage_gbps": 5, "peer_access": false,
+//    "pinning": {"mapped": true, "pageable_registration": true},
+//    "cards": [{"name": "card0", "vram_mib": 12227, "used_by_others_mib": 600, "display": true,
+//               "link_gbps": 26, "vram_gbps": 672}]}
+// Also: os_budget_mib of a card, ram_used_by_others_mib. Rates may be absent or nonsense: unknown.
+// Errors: kInvalidArgument naming the key that is missing, unknown or of the wrong kind.
+memory::Machine parse_machine(std::string_view json);
+
+// The same from a file. Errors also: kNotFound, kIo.
+memory::Machine read_machine(const std::string& path);
+
+}  // namespace strata::cli

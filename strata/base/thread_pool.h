@@ -65,6 +65,12 @@ class ThreadPool {
 
   int n_threads() const { return n_threads_; }
 
+  // How loops over what lies in memory are to be shared: on several memory nodes by place, so that
+  // who has first touched a stretch, and with it chosen its node, is who reads it later.
+  Loop::Share by_place() const {
+    return options_.cpus.empty() ? Loop::Share::kDynamic : Loop::Share::kOwnFirst;
+  }
+
   // Calls fn(begin, end) or fn(begin, end, thread) until [0, n_items) is covered exactly once, and
   // returns when all calls are done. thread is in [0, n_threads) and is held by one call at a time:
   // an index of per-thread scratch. A range may span several grains, so a result must not depend on

@@ -111,7 +111,10 @@ Loaded::Loaded(const std::string& name, const LoadOptions& options)
 Loaded::Loaded(gguf::Model file, const LoadOptions& options)
     : options_(options),
       file_(std::move(file)),
-      pool_(options.threads),
+      pool_(
+          ThreadPoolOptions{.n_threads = options.threads,
+                            .cpus = std::vector<std::vector<int>>(
+                                options.by_place ? static_cast<size_t>(options.threads) : 0, {0})}),
       place_(options.devices, {.pool = &pool_, .backend = options.backend, .seed = options.seed},
              read_facts(file_).n_layers) {
   if (options.level) level_.emplace(*options.level);

@@ -60,6 +60,7 @@ struct LoadOptions {
   device::Backend backend = device::Backend::kCpu;
   std::string devices = "host";
   int threads = 1;
+  bool by_place = false;          // threads that stay on processors, as on several memory nodes
   uint64_t seed = 1;              // of the order of a sim
   std::optional<CpuLevel> level;  // the processor's best, if not given
   double yarn_factor = 0;

@@ -58,7 +58,9 @@ void WeightCopier::read(const gguf::Tensor& tensor, kernels::Packing packing, By
   const Bytes piece = piece_ / unit * unit;
   const auto n_pieces = static_cast<int64_t>((out.size() + piece - 1) / piece);
   // The time is that of memory at its best; it says that sharing pays.
-  const Loop loop{.n_items = n_pieces, .ns_per_item = static_cast<double>(piece) * 0.1};
+  const Loop loop{.n_items = n_pieces,
+                  .ns_per_item = static_cast<double>(piece) * 0.1,
+                  .share = device_.pool().by_place()};
   device_.pool().parallel_for(loop, [&](int64_t first, int64_t end, int thread) {
     for (int64_t i = first; i < end; ++i) {
       const Bytes at = static_cast<Bytes>(i) * piece, n = std::min<Bytes>(piece, out.size() - at);
@@ -87,7 +89,11 @@ void WeightCopier::copy(const gguf::Tensor& tensor, kernels::Packing packing,
   const Bytes unit =
       packing == kernels::Packing::kTiles ? quant::kTileRows * tensor.row_bytes() : 1;
   const bool here = !outgoing_;
-  const Bytes batch = (here ? std::max(kHostBatch, piece_) : outgoing_.bytes()) / unit * unit;
+  // By place the whole tensor at once: its first rows to the first thread, as when it is used.
+  const bool whole = here && device_.pool().by_place() == Loop::Share::kOwnFirst;
+  const Bytes batch = whole
+                          ? tensor.n_bytes
+                          : (here ? std::max(kHostBatch, piece_) : outgoing_.bytes()) / unit * unit;
   for (Bytes at = 0; at < tensor.n_bytes; at += batch) {
     const Bytes n = std::min(batch, tensor.n_bytes - at);
     read(tensor, packing, at, {here ? to.data + at : outgoing_.data(), n});

@@ -42,7 +42,9 @@ void matmul_op(const MatMul& a, ThreadPool& pool) {
     units += (a.out[i].w.rows + kUnit - 1) / kUnit;
     ns += matmul_ns(a.out[i].w, a.out[i].w.rows, n);
   }
-  pool.parallel_for(Loop{.n_items = units, .ns_per_item = ns / static_cast<double>(units)},
+  pool.parallel_for(Loop{.n_items = units,
+                         .ns_per_item = ns / static_cast<double>(units),
+                         .share = pool.by_place()},
                     [&](int64_t begin, int64_t end) {
                       int64_t base = 0;
                       for (int i = 0; i < a.n_out; ++i) {

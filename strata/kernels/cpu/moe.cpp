@@ -138,10 +138,12 @@ void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
   const int n_pairs = n_rows * static_cast<int>(a.id.extent(1));
   const int rows_each = std::max(1, n_pairs / std::max(1, g.n_distinct));
   // An item is a piece of one expert, the shared one first; its rows of gate and up make the same
-  // part of h. One loop for all of them: no barrier an expert.
+  // part of h. One loop for all of them: no barrier an expert. Experts ascend, so that by place
+  // each memory node has its own ones.
   const int64_t ff_pieces = pieces(ff), shared_pieces = n_rows > 0 ? pieces(a.shared.gate.rows) : 0;
   pool.parallel_for(Loop{.n_items = shared_pieces + g.n_distinct * ff_pieces,
-                         .ns_per_item = 2 * matmul_ns(a.shape.gate, kPiece, rows_each)},
+                         .ns_per_item = 2 * matmul_ns(a.shape.gate, kPiece, rows_each),
+                         .share = pool.by_place()},
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
                         if (i < shared_pieces) {
@@ -166,7 +168,8 @@ void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
   if (a.shared.gate) s.shared.h.quantise(pool);
   const int64_t out_pieces = pieces(width), shared_out = shared_pieces > 0 ? out_pieces : 0;
   pool.parallel_for(Loop{.n_items = shared_out + g.n_distinct * out_pieces,
-                         .ns_per_item = matmul_ns(a.shape.down, kPiece, rows_each)},
+                         .ns_per_item = matmul_ns(a.shape.down, kPiece, rows_each),
+                         .share = pool.by_place()},
                     [&](int64_t begin, int64_t end) {
                       int32_t index[256];
                       for (int64_t i = begin; i < end; ++i) {

@@ -126,6 +126,19 @@ TEST_P(Bits, WeightsInTiles) {
                run_alone(GetParam(), {.chunk = 64}, some, 64), "tiles, ref");
 }
 
+// Threads that begin with stretches of their own, in loading and in products.
+TEST_P(Bits, ThreadsByPlace) {
+  for (const int threads : {2, 3}) {
+    expect_equal(run_alone(GetParam(),
+                           {.chunk = 64,
+                            .threads = threads,
+                            .by_place = true,
+                            .packing = kernels::Packing::kTiles},
+                           ids_, 7),
+                 expected_, format("{} threads by place", threads));
+  }
+}
+
 // A card made of host memory: its memory starts as NaN, and queued work runs at a wait only, in any
 // order that streams and events allow.
 TEST_P(Bits, SimInAnyLegalOrder) {

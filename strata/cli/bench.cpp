@@ -149,7 +149,7 @@ Report measure_all(const Settings& s, bool context_is_asked_for, os::PeakAnonMem
   report.read_per_token = engine.instance().model().info().bytes_per_token;
   if (!s.no_bandwidth) report.bandwidth = measure_bandwidth(engine.instance().pool());
 
-  for (const model::Decision& d : engine.instance().decisions()) {
+  for (const memory::Decision& d : engine.instance().decisions()) {
     if (d.name == "threads") facts["threads"] = std::stoi(d.value);
   }
   facts["model"] = model_name(find_model(s));

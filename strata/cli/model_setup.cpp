@@ -12,7 +12,9 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/base/os/cpus.h"
 #include "strata/base/os/terminal.h"
+#include "strata/base/os/topology.h"
 #include "strata/cli/commands.h"
 #include "strata/gguf/escape.h"
 
@@ -76,6 +78,14 @@ std::string find_model(const Settings& settings) {
                      kDemo));
 }
 
+int thread_count(const Settings& s) {
+  const auto asked = s.threads > 0 ? std::optional(static_cast<int>(s.threads)) : std::nullopt;
+  const os::ThreadChoice threads =
+      os::choose_threads(asked, os::cpu_budget(), os::read_topology().n_cores);
+  if (!threads.warning.empty()) warn(threads.warning);
+  return threads.n_threads;
+}
+
 std::vector<int> parse_layer_split(const std::string& text) {
   std::vector<int> layers;
   if (text == "auto") return layers;
@@ -116,7 +126,7 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
 
 void report_choices(model::Instance& instance, const Settings& settings) {
   std::string line;
-  for (const model::Decision& d : instance.decisions()) {
+  for (const memory::Decision& d : instance.decisions()) {
     line += format("{}{} {} ({})", line.empty() ? "" : ", ", d.name, d.value, d.why);
   }
   log_info(format("{} on {}, processor {}: {}",

@@ -16,6 +16,9 @@ namespace strata::cli {
 // Errors: kNotFound if it is in neither.
 std::string find_model(const Settings& settings);
 
+// As many as asked for, or the cores of this process; warns if the former are more than that.
+int thread_count(const Settings& settings);
+
 // "auto" (empty), "48", "20,28". Errors: kInvalidArgument.
 std::vector<int> parse_layer_split(const std::string& text);
 

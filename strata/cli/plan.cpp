@@ -7,9 +7,7 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
-#include "strata/base/os/cpus.h"
 #include "strata/base/os/memory.h"
-#include "strata/base/os/topology.h"
 #include "strata/cli/bandwidth.h"
 #include "strata/cli/commands.h"
 #include "strata/cli/machine_file.h"
@@ -35,11 +33,6 @@ memory::Machine this_machine(int threads) {
           .ram = budget.total,
           .ram_used_by_others = budget.total - std::min(budget.total, budget.available),
           .ram_rate = measure_bandwidth(pool).bytes_per_s};
-}
-
-int n_threads(const Settings& s) {
-  const auto asked = s.threads > 0 ? std::optional(static_cast<int>(s.threads)) : std::nullopt;
-  return os::choose_threads(asked, os::cpu_budget(), os::read_topology().n_cores).n_threads;
 }
 
 std::optional<Bytes> mib(std::optional<uint64_t> n) {
@@ -113,7 +106,7 @@ int run_plan(const Invocation& invocation) {
   const model::ModelFacts& facts = blueprint->facts();
 
   memory::Machine machine =
-      s.machine.empty() ? this_machine(n_threads(s)) : read_machine(s.machine);
+      s.machine.empty() ? this_machine(thread_count(s)) : read_machine(s.machine);
   for (const std::string& text : memory::drop_absurd_rates(machine)) warn(text);
   memory::PlanWishes wishes = wishes_of(s, facts);
   std::optional<memory::ExpertProfile> profile;

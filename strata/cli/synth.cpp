@@ -9,10 +9,9 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
-#include "strata/base/os/cpus.h"
 #include "strata/base/os/terminal.h"
-#include "strata/base/os/topology.h"
 #include "strata/cli/commands.h"
+#include "strata/cli/model_setup.h"
 #include "strata/cli/synth_model.h"
 
 namespace strata::cli {
@@ -131,14 +130,6 @@ class Bar {
   Clock::time_point begun_;
 };
 
-int n_threads(const Settings& s) {
-  const auto asked = s.threads > 0 ? std::optional(static_cast<int>(s.threads)) : std::nullopt;
-  const os::ThreadChoice threads =
-      os::choose_threads(asked, os::cpu_budget(), os::read_topology().n_cores);
-  if (!threads.warning.empty()) warn(threads.warning);
-  return threads.n_threads;
-}
-
 }  // namespace
 
 int run_synth(const Invocation& invocation) {
@@ -151,7 +142,7 @@ int run_synth(const Invocation& invocation) {
                       gigabytes(model.tensor_bytes()), gigabytes(model.expert_bytes()))
             << std::flush;
 
-  ThreadPool pool(n_threads(s));
+  ThreadPool pool(thread_count(s));
   g_interrupted = false;
   std::signal(SIGINT, on_synth_interrupt);
   double seconds = 0;

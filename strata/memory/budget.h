@@ -25,7 +25,8 @@ struct Budget {
 // shows a screen keeps more: when its memory is full the desktop stutters or dies.
 Budget card_budget(const Card& card, bool first, const CardWishes& wishes);
 
-// Host memory: what others need beside this process, and the pages of files that are looked up.
+// Host memory: what others need beside this process, the pages of files that are looked up, and
+// what this process needs beside its plan.
 Bytes host_reserve(Bytes total);
 Budget host_budget(const Machine& machine, std::optional<Bytes> reserve);
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "strata/base/format.h"
+
 namespace strata::memory {
 
 std::vector<int> split_by_budget(const std::vector<Bytes>& budgets, int n_layers) {
@@ -18,6 +20,12 @@ std::vector<int> split_by_budget(const std::vector<Bytes>& budgets, int n_layers
   }
   if (given < n_layers && !layers.empty()) layers.back() += n_layers - given;
   return layers;
+}
+
+std::string split_text(const std::vector<int>& layers) {
+  std::string text;
+  for (const int n : layers) text += format("{}{}", text.empty() ? "" : ",", n);
+  return text;
 }
 
 std::vector<std::vector<int>> neighbours(const std::vector<int>& layers, int step) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "strata/base/ids.h"
@@ -9,6 +10,9 @@ namespace strata::memory {
 
 // Layers in proportion to the budgets of the cards; a card without any has none.
 std::vector<int> split_by_budget(const std::vector<Bytes>& budgets, int n_layers);
+
+// "20,28".
+std::string split_text(const std::vector<int>& layers);
 
 // All splits that differ by `step` layers moved from one card to the next or back. A card may lose
 // all of its layers.

@@ -269,14 +269,12 @@ std::string refusal(const Solution& s, const PlanWishes& wishes) {
 }
 
 void explain(Solution& s, const Machine& machine) {
-  std::string layers;
-  for (const Stage& stage : s.placement.stages) {
-    layers += format("{}{}", layers.empty() ? "" : ",", stage.n_layers());
-  }
+  std::vector<int> layers;
+  for (const Stage& stage : s.placement.stages) layers.push_back(stage.n_layers());
   if (machine.cards.empty()) {
     s.decisions.push_back({"layer-split", "none", "there is no card: the processor does it all"});
   } else {
-    s.decisions.push_back({"layer-split", layers,
+    s.decisions.push_back({"layer-split", split_text(layers),
                            machine.cards.size() > 1 ? "the fastest by the rates that fits"
                                                     : "one card has them all"});
   }

@@ -13,6 +13,7 @@
 #include "strata/base/os/memory.h"
 #include "strata/base/os/topology.h"
 #include "strata/device/registry.h"
+#include "strata/memory/budget.h"
 #include "strata/memory/layer_split.h"
 
 namespace strata::model {
@@ -29,19 +30,7 @@ gguf::Model open_file(const InstanceOptions& options) {
 constexpr int64_t kUsualContext = 16384;
 constexpr int kUsualChunk = 512;
 
-// What copies of the weights leave to everybody else: the pages of the file that are looked up,
-// other processes, and what this one needs beside the plan.
-Bytes memory_reserve(Bytes total) {
-  return std::clamp(total / 16, Bytes{256} << 20, Bytes{2} << 30);
-}
-
 constexpr const char* kSmaller = "a smaller --max-context, --batch or --prefill would make it fit";
-
-std::string split_text(const std::vector<int>& layers) {
-  std::string text;
-  for (const int n : layers) text += format("{}{}", text.empty() ? "" : ",", n);
-  return text;
-}
 
 }  // namespace
 
@@ -88,13 +77,14 @@ void Instance::make_stages(const InstanceOptions& options) {
     std::vector<Bytes> free;
     for (size_t i = 1; i < devices_.size(); ++i) free.push_back(devices_[i]->capacity().free);
     layers = memory::split_by_budget(free, n_layers);
-    if (n_cards > 1) decide("layer-split", split_text(layers), "in proportion to free memory");
+    if (n_cards > 1)
+      decide("layer-split", memory::split_text(layers), "in proportion to free memory");
   } else if (layers.size() > n_cards ||
              std::accumulate(layers.begin(), layers.end(), 0) != n_layers) {
     throw Error(ErrorCode::kInvalidArgument,
                 format("--layer-split {}: {} cards are named with --device, and the model has {} "
                        "layers",
-                       split_text(layers), n_cards, n_layers));
+                       memory::split_text(layers), n_cards, n_layers));
   }
   const memory::Placement placement =
       memory::place_layers(layers, {.stages = {{device::kHostId, 0, n_layers}}});
@@ -217,7 +207,7 @@ void Instance::open_weights(const InstanceOptions& options) {
   // A card has its own memory, which holds either form; check_plan looks at it.
   if (host) {
     const os::MemoryBudget memory = this->memory();
-    const Bytes reserve = memory_reserve(memory.total), need = plan_.peak(device::kHostId);
+    const Bytes reserve = memory::host_reserve(memory.total), need = plan_.peak(device::kHostId);
     const Bytes left = memory.available - std::min(memory.available, reserve);
     if (!wanted && memory.available == 0) {
       return keep_rows("; how much memory is free is not known");

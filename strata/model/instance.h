@@ -13,6 +13,7 @@
 #include "strata/device/device.h"
 #include "strata/gguf/model.h"
 #include "strata/memory/ledger.h"
+#include "strata/memory/placement.h"
 #include "strata/model/model.h"
 
 namespace strata::model {
@@ -49,11 +50,6 @@ struct InstanceOptions {
   std::optional<os::MemoryBudget> memory;  // instead of what the system says, for tests
 };
 
-// What an option came to be, and why.
-struct Decision {
-  std::string name, value, why;
-};
-
 // A model file, opened on its devices: what `run`, `bench`, `eval` and the engine process share.
 // Opening resolves the options and makes the plan; load reads the weights.
 class Instance {
@@ -87,7 +83,7 @@ class Instance {
   memory::Ledger& ledger() { return *ledger_; }
   ThreadPool& pool() { return *pool_; }
   const ModelOptions& options() const { return resolved_; }
-  const std::vector<Decision>& decisions() const { return decisions_; }
+  const std::vector<memory::Decision>& decisions() const { return decisions_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
   // Waits for the streams of all stages; false if the deadline comes first. Errors: what the queued
@@ -115,7 +111,7 @@ class Instance {
   std::vector<std::unique_ptr<device::Stream>> streams_;
   Stages stages_;
   ModelOptions resolved_;
-  std::vector<Decision> decisions_;
+  std::vector<memory::Decision> decisions_;
   std::vector<std::string> warnings_;
   std::unique_ptr<Model> model_;
 };

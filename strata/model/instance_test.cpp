@@ -39,7 +39,7 @@ TEST(Instance, ChoosesWhatIsNotSaid) {
   EXPECT_EQ(o.cache, kernels::CacheType::kF32);  // its attention weights are
   EXPECT_THAT(instance.warnings(), IsEmpty());
   std::vector<std::string> names;
-  for (const Decision& d : instance.decisions()) names.push_back(d.name);
+  for (const memory::Decision& d : instance.decisions()) names.push_back(d.name);
   for (const char* name : {"threads", "max-context", "prefill", "kv"}) {
     EXPECT_THAT(names, Contains(name));
   }
@@ -168,7 +168,7 @@ os::MemoryBudget machine(Bytes available) {
 }
 
 std::string weights_of(const Instance& instance) {
-  for (const Decision& d : instance.decisions()) {
+  for (const memory::Decision& d : instance.decisions()) {
     if (d.name == "weights") return d.value + ": " + d.why;
   }
   return "";

@@ -67,11 +67,11 @@ Bytes Qwen4ExpStage::measure_scratch() {
 void Qwen4ExpStage::load(const std::function<void(Bytes, Bytes)>& progress) {
   STRATA_CHECK(!options_.experts_apart);
   weights_.place(progress);
-  for (size_t i = 0; i < w_.layers.size(); ++i) {
-    const int own = at().end_layer - at().first_layer, n = static_cast<int>(i);
-    const int l = n < own ? at().first_layer + n : c_.n_layers + n - own;
-    store_.add_layer(LayerId(l), w_.layers[i].parts);
-  }
+  const auto add_layers = [this](int first, int end) {
+    for (int l = first; l < end; ++l) store_.add_layer(LayerId(l), weights_of(l).parts);
+  };
+  add_layers(at().first_layer, at().end_layer);
+  if (is_last() && shared_.draft) add_layers(c_.n_layers, c_.n_blocks());
   copies_.allocate();
   const auto scratch = static_cast<Bytes>(b_.scratch.extent(0));
   buffer_memory_ = value_or_throw(

@@ -70,6 +70,19 @@ function(strata_test name)
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT})
 endfunction()
 
+# strata_golden(TEST FOLDER/FILE): unpacks tests/golden/FOLDER/FILE.tar.xz (tools/pack_golden.py) for
+# TEST, which finds it as STRATA_GOLDEN_DIR "/FOLDER/FILE".
+function(strata_golden test file)
+  if(NOT STRATA_TESTS)
+    return()
+  endif()
+  set(archive ${PROJECT_SOURCE_DIR}/tests/golden/${file}.tar.xz)
+  cmake_path(GET file PARENT_PATH folder)
+  file(ARCHIVE_EXTRACT INPUT ${archive} DESTINATION ${CMAKE_BINARY_DIR}/golden/${folder})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${archive})
+  target_compile_definitions(${test} PRIVATE STRATA_GOLDEN_DIR="${CMAKE_BINARY_DIR}/golden")
+endfunction()
+
 # strata_seeds(NAME SCRIPT): runs SCRIPT FOLDER, which fills ${CMAKE_BINARY_DIR}/seeds/NAME.
 function(strata_seeds name script)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/golden/template/cases.json: what Jinja2 renders for chat templates and their parts.
+"""Writes tests/golden/template/cases.json.tar.xz: what Jinja2 renders for chat templates and their parts.
 
 Usage: tools/make_template_cases.py        (Debian: python3-jinja2)
 Jinja2 is set up as model hubs do for chat templates: immutable sandbox, trim_blocks, lstrip_blocks,
@@ -13,6 +13,8 @@ import pathlib
 import jinja2
 import jinja2.ext
 import jinja2.sandbox
+
+import pack_golden
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "tests/golden/template"
 NOW = datetime.datetime(2024, 7, 6, 9, 5, 3)
@@ -224,7 +226,8 @@ def main():
                 "now": NOW.isoformat(), "variables": VARIABLES, "cases": cases}
     lines = json.dumps({k: v for k, v in document.items() if k != "cases"}, ensure_ascii=False, separators=(",", ":"))[:-1]
     body = ",\n".join(json.dumps(one, ensure_ascii=False, separators=(",", ":")) for one in cases)
-    (FOLDER / "cases.json").write_text(f'{lines}, "cases": [\n{body}\n]}}\n', encoding="utf-8")
+    text = f'{lines}, "cases": [\n{body}\n]}}\n'
+    (FOLDER / "cases.json.tar.xz").write_bytes(pack_golden.pack("cases.json", text.encode("utf-8")))
     kinds = {k: sum(k in one for one in cases) for k in ("expected", "raises", "fails")}
     print(f"{len(cases)} cases: {kinds}")
 

@@ -32,7 +32,7 @@ VocabData demo_with(const std::string& pre) {
 }
 
 TEST(TokenizerGolden, hostile_strings_and_special_tokens) {
-  std::ifstream file(STRATA_SOURCE_DIR "/tests/golden/tokenizer/vectors.json");
+  std::ifstream file(STRATA_GOLDEN_DIR "/tokenizer/vectors.json");
   const auto golden = nlohmann::json::parse(file);
   for (const std::string pre : {"qwen35", "qwen2"}) {
     const Tokenizer tokenizer(demo_with(pre));

@@ -11,6 +11,9 @@ import random
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT.parent.parent / "tools"))
+import pack_golden  # noqa: E402
+
 GOLDEN = ROOT.parent / "golden/template"
 
 
@@ -26,7 +29,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     for old in folder.iterdir():
         old.unlink()
-    document = json.loads((GOLDEN / "cases.json").read_text(encoding="utf-8"))
+    document = json.loads(pack_golden.read(GOLDEN / "cases.json.tar.xz"))
     seeds = {path.stem: path.read_text(encoding="utf-8") for path in sorted(GOLDEN.glob("*.jinja"))}
     sources = [(c["name"].split("/")[0], c["source"], "expected" in c) for c in document["cases"] if "source" in c]
     for kind in ("expression", "statement"):

@@ -5,14 +5,12 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/engine/admission.h"
+#include "strata/engine/schedule.h"
 #include "strata/model/seeded_context.h"
 
 namespace strata::engine {
 namespace {
-
-double ms_between(Clock::TimePoint from, Clock::TimePoint to) {
-  return std::chrono::duration<double, std::milli>(to - from).count();
-}
 
 // While the receiver is behind or nothing runs.
 constexpr std::chrono::milliseconds kPause(2);
@@ -25,6 +23,7 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
       tokenizer_(tokenizer),
       hooks_(std::move(hooks)),
       clock_(clock),
+      answers_(tokenizer, clock),
       sampler_(instance.options().max_out, instance.options().max_context,
                instance.model().info().n_vocab, instance.stream(), instance.plan()),
       runner_(instance, sampler_),
@@ -110,51 +109,10 @@ void Engine::take(wire::RequestId id, wire::Command&& command) {
   }
 }
 
-void Engine::say(const Request& request, wire::Event&& event) {
-  wire::Addressed& addressed = events_.emplace_back();
-  addressed.request = request.id;
-  addressed.event = std::move(event);
-}
-
-void Engine::end(Request& request, wire::Event&& event) {
-  say(request, std::move(event));
-  // Slot and pages come back at once, though the request stays in its list until the sweep.
-  request.session.reset();
-  request.ended = true;
-}
-
-void Engine::finish(Request& request, wire::Reason reason) {
-  if (request.ended) return;
-  if (!request.matcher.matched() && reason != wire::Reason::kCancelled) {
-    std::string rest = request.matcher.finish();
-    if (!rest.empty()) {
-      wire::Tokens tokens;
-      tokens.bytes = std::move(rest);
-      say(request, std::move(tokens));
-    }
-  }
-  const Clock::TimePoint now = clock_.now();
-  const Clock::TimePoint started = request.started.value_or(now);
-  const Clock::TimePoint first = request.first_token.value_or(now);
-  end(request,
-      wire::Finished{.reason = reason,
-                     .usage = {.prompt_tokens = static_cast<int32_t>(request.submit.ids.size()),
-                               .completion_tokens = static_cast<int32_t>(request.answer.size()),
-                               .cached_tokens = static_cast<int32_t>(request.n_cached)},
-                     .timings = {.queue_ms = ms_between(request.arrived, started),
-                                 .prompt_ms = ms_between(started, first),
-                                 .decode_ms = ms_between(first, now)}});
-}
-
-void Engine::fail(Request& request, ErrorCode code, std::string message, bool retry) {
-  if (request.ended) return;
-  end(request, wire::Failed{.code = code, .message = std::move(message), .retry = retry});
-}
-
 void Engine::drop_cancelled() {
   const auto sweep = [&](auto& list) {
     for (auto& request : list) {
-      if (request->cancelled) finish(*request, wire::Reason::kCancelled);
+      if (request->cancelled) answers_.finish(*request, wire::Reason::kCancelled);
     }
     std::erase_if(list, [](const auto& request) { return request->ended; });
   };
@@ -164,44 +122,17 @@ void Engine::drop_cancelled() {
   n_waiting_ = static_cast<int32_t>(waiting_.size());
 }
 
-// Why the request cannot be taken; empty if it can.
-std::string Engine::objection(const wire::Submit& submit) const {
-  const int64_t n_context = instance_.options().max_context;
-  const int64_t n_prompt = static_cast<int64_t>(submit.ids.size());
-  const int32_t n_vocab = instance_.model().info().n_vocab;
-  const std::vector<wire::LogitBias>& biases = submit.sampling.logit_bias;
-  if (n_prompt == 0) return "the prompt is empty";
-  if (submit.max_tokens < 1) {
-    return format("{} tokens are asked for; at least 1 is made", submit.max_tokens);
-  }
-  if (n_prompt + submit.max_tokens > n_context) {
-    return format("the prompt has {} tokens and {} are asked for; the context holds {}", n_prompt,
-                  submit.max_tokens, n_context);
-  }
-  if (biases.size() > static_cast<size_t>(wire::kMaxLogitBiases)) {
-    return format("there are {} logit biases, at most {} are taken", biases.size(),
-                  wire::kMaxLogitBiases);
-  }
-  const auto in_vocabulary = [&](int32_t id) { return id >= 0 && id < n_vocab; };
-  if (!std::ranges::all_of(submit.ids, in_vocabulary) ||
-      !std::ranges::all_of(biases, in_vocabulary, &wire::LogitBias::id)) {
-    return format("a token id is outside the vocabulary of {}", n_vocab);
-  }
-  return "";
-}
-
 // False: it has to wait for a slot. Refused requests are ended here.
 bool Engine::admit(Request& request) {
   const wire::Submit& submit = request.submit;
-  if (std::string why = objection(submit); !why.empty()) {
-    fail(request, ErrorCode::kInvalidArgument, std::move(why), false);
+  if (std::string why = objection(submit, instance_); !why.empty()) {
+    answers_.fail(request, ErrorCode::kInvalidArgument, std::move(why), false);
     return true;
   }
   model::StatePools& pools = instance_.model().states();
   const int64_t n_prompt = static_cast<int64_t>(submit.ids.size());
   const int64_t tokens = n_prompt + submit.max_tokens;
-  const int64_t page = pools.spec().page_tokens;
-  if (pools.n_free_slots() == 0 || pools.n_free_pages() < (tokens + page - 1) / page) return false;
+  if (!has_room(submit, pools)) return false;
   request.session = std::make_unique<model::SessionState>(pools, tokens);
   if (made_up_tokens_ > 0) {
     request.n_cached = static_cast<size_t>(std::min(made_up_tokens_, n_prompt - 1));
@@ -224,60 +155,6 @@ void Engine::admit() {
   n_waiting_ = static_cast<int32_t>(waiting_.size());
 }
 
-// A row of every running answer first, then prompts up to the chunk, the oldest first: a long
-// prompt never starves the answers.
-StepPlan Engine::plan_step() const {
-  StepPlan plan;
-  size_t room = static_cast<size_t>(instance_.options().chunk);
-  for (const bool decoding : {true, false}) {
-    for (const std::unique_ptr<Request>& request : running_) {
-      if (request->decoding() != decoding || room == 0) continue;
-      StepPart part{.request = request.get()};
-      if (decoding) {
-        part.ids = {request->answer.back()};
-        part.samples = true;
-      } else {
-        const std::vector<int32_t>& ids = request->submit.ids;
-        const size_t n = std::min(room, request->n_waiting());
-        const auto first = ids.begin() + static_cast<std::ptrdiff_t>(request->n_read);
-        part.ids.assign(first, first + static_cast<std::ptrdiff_t>(n));
-        part.samples = request->n_read + n == ids.size();
-      }
-      room -= part.ids.size();
-      plan.push_back(std::move(part));
-    }
-  }
-  return plan;
-}
-
-void Engine::accept_token(Request& request, int32_t id) {
-  if (!request.first_token) request.first_token = clock_.now();
-  if (id < 0) {
-    fail(request, ErrorCode::kInternal,
-         format("no logit of token {} is finite; the weights or the state are broken",
-                request.submit.ids.size() + request.answer.size()),
-         false);
-    return;
-  }
-  request.answer.push_back(id);
-  request.penalties.push(id);
-  ++n_answer_tokens_;
-  const std::vector<int32_t>& stop_ids = request.submit.stop_ids;
-  const bool stops = std::find(stop_ids.begin(), stop_ids.end(), id) != stop_ids.end();
-  wire::Tokens tokens{.ids = {id}};
-  if (!stops && tokenizer_.contains(id) && !tokenizer_.is_control(id)) {
-    tokens.bytes = request.matcher.push(tokenizer_.piece(id));
-  }
-  say(request, std::move(tokens));
-  if (stops) return finish(request, wire::Reason::kStop);
-  if (request.matcher.matched()) return finish(request, wire::Reason::kStopString);
-  const size_t total = request.submit.ids.size() + request.answer.size();
-  if (request.answer.size() >= static_cast<size_t>(request.submit.max_tokens) ||
-      total >= static_cast<size_t>(request.session->max_tokens())) {
-    finish(request, wire::Reason::kLength);
-  }
-}
-
 void Engine::accept(const StepPlan& parts, const StepResult& result) {
   size_t next = 0;
   for (const StepPart& part : parts) {
@@ -285,13 +162,9 @@ void Engine::accept(const StepPlan& parts, const StepResult& result) {
     if (!request.decoding()) {
       request.n_read += part.ids.size();
       n_prompt_tokens_ += part.ids.size();
-      wire::Progress progress;
-      progress.done = static_cast<int32_t>(request.n_read);
-      progress.cached = static_cast<int32_t>(request.n_cached);
-      progress.total = static_cast<int32_t>(request.submit.ids.size());
-      say(request, progress);
+      answers_.progress(request);
     }
-    if (part.samples) accept_token(request, result.chosen[next++]);
+    if (part.samples) answers_.accept(request, result.chosen[next++]);
   }
 }
 
@@ -314,7 +187,7 @@ StepResult Engine::run_twice(const StepPlan& plan) {
 
 void Engine::fail_all(const StepPlan& plan, ErrorCode code, const std::string& why) {
   log_error(format("a step failed twice: {}", why));
-  for (const StepPart& part : plan) fail(*part.request, code, why, false);
+  for (const StepPart& part : plan) answers_.fail(*part.request, code, why, false);
 }
 
 void Engine::compute(const StepPlan& plan) {
@@ -331,18 +204,13 @@ void Engine::compute(const StepPlan& plan) {
   accept(plan, result);
 }
 
-void Engine::flush() {
-  if (events_.empty()) return;
-  if (hooks_.emit) hooks_.emit(events_);
-  events_.clear();
-}
-
 bool Engine::step() {
   take_commands();
   drop_cancelled();
   admit();
   const bool full = hooks_.receiver_full && hooks_.receiver_full();
-  const StepPlan plan = full ? StepPlan{} : plan_step();
+  const StepPlan plan =
+      full ? StepPlan{} : plan_step(running_, static_cast<size_t>(instance_.options().chunk));
   if (plan.empty()) {
     flush();
     return false;
@@ -373,8 +241,10 @@ void Engine::run() {
       wake_.wait_for(lock, kPause, any);
     }
   }
-  for (auto& request : running_) fail(*request, ErrorCode::kCancelled, "the engine stops", true);
-  for (auto& request : waiting_) fail(*request, ErrorCode::kCancelled, "the engine stops", true);
+  for (auto& request : running_)
+    answers_.fail(*request, ErrorCode::kCancelled, "the engine stops", true);
+  for (auto& request : waiting_)
+    answers_.fail(*request, ErrorCode::kCancelled, "the engine stops", true);
   drop_cancelled();
   flush();
 }
@@ -387,7 +257,7 @@ wire::Pulse Engine::pulse() const {
                     .n_running = n_running_,
                     .n_waiting = n_waiting_};
   pulse.work = {.prompt_tokens = n_prompt_tokens_,
-                .answer_tokens = n_answer_tokens_,
+                .answer_tokens = answers_.n_tokens(),
                 .steps = n_steps_,
                 .failed_steps = n_failed_steps_};
   return pulse;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "strata/base/clock.h"
+#include "strata/engine/answers.h"
 #include "strata/engine/request.h"
 #include "strata/engine/sampler.h"
 #include "strata/engine/step.h"
@@ -71,18 +72,11 @@ class Engine {
   void drop_cancelled();
   void admit();
   bool admit(Request& request);
-  std::string objection(const wire::Submit& submit) const;
-  StepPlan plan_step() const;
   void compute(const StepPlan& plan);
   StepResult run_twice(const StepPlan& plan);
   void fail_all(const StepPlan& plan, ErrorCode code, const std::string& why);
   void accept(const StepPlan& parts, const StepResult& result);
-  void accept_token(Request& request, int32_t id);
-  void finish(Request& request, wire::Reason reason);
-  void fail(Request& request, ErrorCode code, std::string message, bool retry);
-  void say(const Request& request, wire::Event&& event);
-  void end(Request& request, wire::Event&& event);
-  void flush();
+  void flush() { answers_.flush(hooks_.emit); }
   void rehearse();
   int64_t now_ns() const;
 
@@ -90,6 +84,7 @@ class Engine {
   const text::Tokenizer& tokenizer_;
   EngineHooks hooks_;
   const Clock& clock_;
+  Answers answers_;
   Sampler sampler_;
   StepRunner runner_;
   std::mt19937_64 seeds_;
@@ -103,12 +98,11 @@ class Engine {
 
   std::deque<std::unique_ptr<Request>> waiting_;
   std::vector<std::unique_ptr<Request>> running_;  // by admission
-  std::vector<wire::Addressed> events_;
 
   // For pulse().
   std::atomic<int64_t> step_since_ns_{0};
   std::atomic<int32_t> step_rows_{0}, n_running_{0}, n_waiting_{0};
-  std::atomic<uint64_t> n_prompt_tokens_{0}, n_answer_tokens_{0}, n_steps_{0}, n_failed_steps_{0};
+  std::atomic<uint64_t> n_prompt_tokens_{0}, n_steps_{0}, n_failed_steps_{0};
 };
 
 }  // namespace strata::engine

@@ -11,6 +11,10 @@ void check(const SampleRows& args) {
   c.shape(args.logits, {n, vocab}, "logits [rows, vocab]");
   c.shape(args.params, {n}, "params [rows]");
   c.shape(args.chosen, {n}, "chosen [rows]");
+  if (args.masks.data() != nullptr) {
+    c.shape(args.masks, {n, mask_words(vocab)}, "masks [rows, words]");
+  }
+  if (args.logprobs.data() != nullptr) c.shape(args.logprobs, {n}, "logprobs [rows]");
 }
 
 }  // namespace strata::kernels

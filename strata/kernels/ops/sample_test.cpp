@@ -26,6 +26,8 @@ struct Batch {
   std::vector<SampleParams> params;
   std::vector<TokenCount> counts;
   std::vector<TokenBias> biases;
+  std::vector<uint64_t> masks = {};              // [rows, words], if any
+  std::vector<RowLogprobs>* logprobs = nullptr;  // where they go, if wanted
 };
 
 std::vector<int32_t> sample(Machine& m, const Batch& b) {
@@ -35,6 +37,14 @@ std::vector<int32_t> sample(Machine& m, const Batch& b) {
   std::vector<int32_t> chosen(static_cast<size_t>(rows), -7);
   const auto n_rows = static_cast<int32_t>(rows);
   const int64_t vocab = static_cast<int64_t>(logits.size()) / rows;
+  const View<const uint64_t> masks =
+      b.masks.empty() ? View<const uint64_t>()
+                      : View<const uint64_t>(b.masks.data(), {rows, mask_words(vocab)});
+  View<RowLogprobs> logprobs;
+  if (b.logprobs != nullptr) {
+    b.logprobs->resize(static_cast<size_t>(rows));
+    logprobs = View<RowLogprobs>(b.logprobs->data(), {rows});
+  }
   m.run(m.ops().sample_rows,
         SampleRows{.n_rows = &n_rows,
                    .logits = View<float>(logits.data(), {rows, vocab}),
@@ -43,7 +53,9 @@ std::vector<int32_t> sample(Machine& m, const Batch& b) {
                                                     {static_cast<int64_t>(b.counts.size())}),
                    .biases = View<const TokenBias>(b.biases.data(),
                                                    {static_cast<int64_t>(b.biases.size())}),
-                   .chosen = View<int32_t>(chosen.data(), {rows})});
+                   .masks = masks,
+                   .chosen = View<int32_t>(chosen.data(), {rows}),
+                   .logprobs = logprobs});
   return chosen;
 }
 
@@ -283,6 +295,88 @@ TEST(SampleOp, PenaltiesAndBias) {
   EXPECT_EQ(greedy({1, 2, 3}, {}, {}, {{2, -100.0f}, {1, -100.0f}}), 0);
   // Everything lowered alike: the order stays.
   EXPECT_EQ(greedy({1, 3, 2}, {}, {}, {{0, -100.0f}, {1, -100.0f}, {2, -100.0f}}), 1);
+}
+
+// What a mask allows is what can be drawn, whatever the other settings; all set is no mask at all.
+TEST(SampleOp, MasksLeaveTheAllowedTokens) {
+  constexpr int kVocab = 150, kRows = 40;
+  for (const auto& machine : testing::machines()) {
+    Machine& m = *machine;
+    for (const SampleParams& p : {SampleParams{}, SampleParams{.temperature = 1.5f},
+                                  SampleParams{.temperature = 1, .top_p = 0.9f, .top_k = 30}}) {
+      Batch b, open;
+      for (int row = 0; row < kRows; ++row) {
+        b.logits.push_back(some_logits(100 + static_cast<uint32_t>(row), kVocab));
+        b.params.push_back(p);
+        b.params.back().position = row;
+        open.params.push_back(b.params.back());
+        b.params.back().mask = row;
+        // One token, a few, all.
+        for (int word = 0; word < mask_words(kVocab); ++word) {
+          const uint64_t some = row % 3 == 1 ? uint64_t{0x8000000000100001} << (row % 7) : 0;
+          b.masks.push_back(row % 3 == 2 ? ~uint64_t{0} : some);
+        }
+        if (row % 3 == 0) b.masks[static_cast<size_t>(row) * 3 + 2] = uint64_t{1} << (row % 20);
+      }
+      open.logits = b.logits;
+      const std::vector<int32_t> chosen = sample(m, b);
+      const std::vector<int32_t> unmasked = sample(m, open);
+      for (int row = 0; row < kRows; ++row) {
+        if (row % 3 == 0) {
+          EXPECT_EQ(chosen[row], 128 + row % 20);
+        }
+        if (row % 3 == 2) {
+          EXPECT_EQ(chosen[row], unmasked[row]);
+        }
+        const int32_t id = chosen[row];
+        EXPECT_EQ(b.masks[static_cast<size_t>(row) * 3 + id / 64] >> (id % 64) & 1, 1u) << row;
+      }
+    }
+    Batch none{{some_logits(1, kVocab)}, {{.mask = 0}}, {}, {}, {0, 0, 0}};
+    EXPECT_EQ(sample(m, none)[0], -1);
+  }
+}
+
+TEST(SampleOp, LogprobsAreThoseOfTheLogitsAsTheyCame) {
+  constexpr int kVocab = 200;
+  for (const auto& machine : testing::machines()) {
+    Machine& m = *machine;
+    std::vector<RowLogprobs> got;
+    Batch b;
+    b.logprobs = &got;
+    b.biases = {{3, 50.0f}};
+    b.masks.assign(4 * 4, 0);
+    b.masks[3 * 4] = 1 << 7;
+    for (uint32_t row = 0; row < 4; ++row) b.logits.push_back(some_logits(70 + row, kVocab));
+    b.params = {{.n_top = 0},
+                {.n_bias = 1, .n_top = 20},
+                {.temperature = 2, .top_k = 3, .n_top = 5, .position = 9},
+                {.mask = 3, .n_top = 1}};
+    const std::vector<int32_t> chosen = sample(m, b);
+    EXPECT_EQ(chosen[1], 3);
+    EXPECT_EQ(chosen[3], 7);
+    for (size_t row = 0; row < 4; ++row) {
+      std::vector<float> x = b.logits[row];
+      const double best = *std::max_element(x.begin(), x.end());
+      double total = 0;
+      for (const float v : x) total += std::exp(v - best);
+      const auto logprob = [&](int32_t id) { return x[id] - best - std::log(total); };
+      EXPECT_NEAR(got[row].chosen, logprob(chosen[row]), 1e-5);
+      ASSERT_EQ(got[row].n_top, b.params[row].n_top);
+      std::vector<int32_t> order(x.size());
+      std::iota(order.begin(), order.end(), 0);
+      std::stable_sort(order.begin(), order.end(),
+                       [&](int32_t i, int32_t j) { return x[i] > x[j]; });
+      double sum = 0;
+      for (int i = 0; i < got[row].n_top; ++i) {
+        EXPECT_EQ(got[row].id[i], order[i]);
+        EXPECT_NEAR(got[row].logprob[i], logprob(order[i]), 1e-5);
+        sum += std::exp(got[row].logprob[i]);
+      }
+      EXPECT_LE(sum, 1 + 1e-5);
+      EXPECT_LE(got[row].chosen, 0);
+    }
+  }
 }
 
 }  // namespace

@@ -36,6 +36,39 @@ void apply_penalties(const SampleRows& a, const SampleParams& p, float* x) {
   }
 }
 
+void apply_mask(const SampleRows& a, const SampleParams& p, int32_t n, float* x) {
+  if (p.mask < 0) return;
+  const uint64_t* words = a.masks.row(p.mask);
+  for (int32_t first = 0; first < n; first += 64) {
+    const uint64_t word = words[first / 64];
+    if (word == ~uint64_t{0}) continue;
+    for (int32_t i = first; i < std::min(n, first + 64); ++i) {
+      if ((word >> (i - first) & 1) == 0) x[i] = kMinusInfinity;
+    }
+  }
+}
+
+// Of the logits as they came, `raw`, which hold no infinity.
+void write_logprobs(int32_t n_top, const float* raw, int32_t n, int32_t chosen, int32_t* order,
+                    float* weight, RowLogprobs& out) {
+  int32_t n_order = 0;
+  for (int32_t i = 0; i < n; ++i) {
+    if (raw[i] == raw[i]) order[n_order++] = i;
+  }
+  out.n_top = std::min({n_top, n_order, int32_t{RowLogprobs::kMaxTop}});
+  // One more, since the best is needed in any case.
+  std::partial_sort(order, order + std::min(n_order, out.n_top + 1), order + n_order, Better{raw});
+  const float best = raw[order[0]];
+  for (int32_t i = 0; i < n; ++i) weight[i] = raw[i] == raw[i] ? exp_c(raw[i] - best) : 0;
+  const float log_total = log_c(sum_c(weight, n));
+  const auto logprob = [&](int32_t id) { return std::min(raw[id] - best - log_total, 0.0f); };
+  for (int32_t i = 0; i < out.n_top; ++i) {
+    out.id[i] = order[i];
+    out.logprob[i] = logprob(order[i]);
+  }
+  out.chosen = logprob(chosen);
+}
+
 // Keeps the first candidates in Better's order whose probabilities reach top_p, and of those the
 // ones with at least min_p times the best probability. `order` holds all candidates; it is sorted
 // only as far as needed. weight has room for one number each. Returns how many stay.
@@ -72,26 +105,18 @@ int32_t argmax(const float* x, int32_t n) {
 struct Scratch {
   int32_t* order;  // [vocab] candidates
   float* weight;   // [vocab] of each
+  float* raw;      // [vocab] logits as they came, for rows with logprobs
 };
 
 Scratch carve(const SampleRows& a, Carver& carver) {
   const int64_t vocab = a.logits.extent(1);
-  return {carver.take<int32_t>(vocab), carver.take<float>(vocab)};
+  return {carver.take<int32_t>(vocab), carver.take<float>(vocab),
+          carver.take<float>(a.logprobs.data() != nullptr ? vocab : 0)};
 }
 
-}  // namespace
-
-Bytes sample_row_scratch(const SampleRows& a) {
-  Carver carver(nullptr);
-  carve(a, carver);
-  return carver.peak();
-}
-
-int32_t sample_row(const SampleRows& a, int row, std::byte* scratch) {
-  const SampleParams& p = a.params[row];
-  const int32_t n = static_cast<int32_t>(a.logits.extent(1));
-  float* x = a.logits.row(row);
+int32_t choose(const SampleRows& a, const SampleParams& p, float* x, int32_t n, const Scratch& s) {
   apply_penalties(a, p, x);
+  apply_mask(a, p, n, x);
   const int32_t top = argmax(x, n);
   if (top < 0 || !(x[top] < std::numeric_limits<float>::infinity())) return -1;
   // Also where it is no number: the answer is never lost to it.
@@ -101,8 +126,6 @@ int32_t sample_row(const SampleRows& a, int row, std::byte* scratch) {
   for (int32_t i = 0; i < n; ++i) x[i] = x[i] == x[i] ? x[i] * inverse : kMinusInfinity;
   const float best = x[top];
 
-  Carver carver(scratch);
-  const Scratch s = carve(a, carver);
   size_t n_order = 0;
   const bool by_probability = p.top_p < 1 || p.min_p > 0;
   if (p.top_k > 0 || by_probability) {
@@ -133,6 +156,28 @@ int32_t sample_row(const SampleRows& a, int row, std::byte* scratch) {
     for (size_t i = 0; i < n_order; ++i) consider(s.order[i]);
   } else {
     for (int32_t id = 0; id < n; ++id) consider(id);
+  }
+  return chosen;
+}
+
+}  // namespace
+
+Bytes sample_row_scratch(const SampleRows& a) {
+  Carver carver(nullptr);
+  carve(a, carver);
+  return carver.peak();
+}
+
+int32_t sample_row(const SampleRows& a, int row, std::byte* scratch) {
+  const SampleParams& p = a.params[row];
+  const int32_t n = static_cast<int32_t>(a.logits.extent(1));
+  float* x = a.logits.row(row);
+  Carver carver(scratch);
+  const Scratch s = carve(a, carver);
+  if (p.n_top >= 0) std::copy_n(x, n, s.raw);
+  const int32_t chosen = choose(a, p, x, n, s);
+  if (p.n_top >= 0 && chosen >= 0) {
+    write_logprobs(p.n_top, s.raw, n, chosen, s.order, s.weight, a.logprobs[row]);
   }
   return chosen;
 }

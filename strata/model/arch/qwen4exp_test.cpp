@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <iterator>
 #include <span>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -174,6 +177,20 @@ TEST(Demo, IsCloseToExactArithmetic) {
   EXPECT_LE(all.mean_kl(), 3e-3);
   EXPECT_GE(all.equal_argmax, 119);
   RecordProperty("mean_kl", std::to_string(all.mean_kl()));
+
+  // What the demo was trained for, and enough of it that the mean is no draw.
+  std::ifstream file(STRATA_SOURCE_DIR "/tests/golden/qwen4exp/conversations.txt");
+  model::testing::Closeness conversations;
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    const std::vector<int32_t> ids{std::istream_iterator<int32_t>(words), {}};
+    const auto a = exact.session(), b = m.session();
+    conversations.add(m.run(*b, ids, 64), exact.run(*a, ids, 64), m.n_vocab());
+  }
+  EXPECT_EQ(conversations.rows, 747);
+  EXPECT_LE(conversations.mean_kl(), 2e-3);
+  EXPECT_GE(conversations.agreement(), 0.99);
+  RecordProperty("mean_kl_conversations", std::to_string(conversations.mean_kl()));
 }
 
 // F-109: experts of nonsense. Rows go through to the end, ids stay in range, and NaN reaches the

@@ -36,6 +36,7 @@ struct OpTable {
   Op<QsaSelect> qsa_select;
   Op<RouterTopk> router_topk;
   Op<SampleRows> sample_rows;
+  Op<ScatterRows> scatter_rows;
   Op<SharedFfn> shared_ffn;
   Op<TailCommit> tail_commit;
   Op<Zero> zero;

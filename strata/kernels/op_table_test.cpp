@@ -12,8 +12,8 @@ template <class F>
 void for_each_op(const OpTable& a, F f) {
   const auto& [conv, copy_rows, draft_input, embed, expert_combine, expert_ffn, gated_norm, gather,
                gdn, gdn_commit, hc_read, hc_write, kv_append, matmul, ple_mix, pool_keys,
-               qk_norm_rope, qsa_attend, qsa_select, router_topk, sample_rows, shared_ffn,
-               tail_commit, zero] = a;
+               qk_norm_rope, qsa_attend, qsa_select, router_topk, sample_rows, scatter_rows,
+               shared_ffn, tail_commit, zero] = a;
   f("conv", static_cast<bool>(conv));
   f("copy_rows", static_cast<bool>(copy_rows));
   f("draft_input", static_cast<bool>(draft_input));
@@ -35,6 +35,7 @@ void for_each_op(const OpTable& a, F f) {
   f("qsa_select", static_cast<bool>(qsa_select));
   f("router_topk", static_cast<bool>(router_topk));
   f("sample_rows", static_cast<bool>(sample_rows));
+  f("scatter_rows", static_cast<bool>(scatter_rows));
   f("shared_ffn", static_cast<bool>(shared_ffn));
   f("tail_commit", static_cast<bool>(tail_commit));
   f("zero", static_cast<bool>(zero));

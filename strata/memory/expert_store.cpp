@@ -23,6 +23,12 @@ ExpertLease ExpertStore::acquire(LayerId layer) {
           .lease = {}};
 }
 
+ExpertLease ExpertStore::acquire(LayerId layer, std::span<const ExpertId> wanted) {
+  ExpertLease lease = acquire(layer);
+  lease.here = wanted;
+  return lease;
+}
+
 int ExpertStore::n_experts(LayerId layer) const {
   return static_cast<int>(layers_.at(static_cast<size_t>(layer.value)).size());
 }

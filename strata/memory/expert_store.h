@@ -15,15 +15,17 @@ namespace strata::memory {
 // How soon an expert will be wanted.
 enum class Urgency : uint8_t { kNextLayer, kNextStep };
 
-// The addresses of a layer's experts while the lease lives. Where the address of an expert is null,
-// it is not here.
+// The addresses of a layer's experts in host memory while the lease lives.
 struct ExpertLease {
-  View<const std::byte* const> parts;  // [experts, 3] gate, up, down
-  device::Lease lease;                 // hand it to Stream::release_after
+  // [experts, 3] gate, up, down; null where an expert is not of this lease. Valid until the next
+  // acquire.
+  View<const std::byte* const> parts;
+  std::span<const ExpertId> here;  // those of `wanted` that it has; as long as parts
+  device::Lease lease;             // ends the use; may be handed to Stream::release_after
 };
 
-// The only way to an expert's bytes. Now with one tier: all experts lie in host memory, in place,
-// for as long as the store lives. One engine thread.
+// The host's way to an expert's bytes. A layer lies in memory for good, in place. One engine
+// thread.
 class ExpertStore {
  public:
   using Parts = std::array<const std::byte*, 3>;
@@ -36,8 +38,10 @@ class ExpertStore {
   // A hint that these will be wanted; may be dropped. With all experts in memory it always is.
   void expect(LayerId layer, std::span<const ExpertId> experts, Urgency urgency);
 
-  // Every expert of the layer that is here; all of them as long as there is one tier.
+  // Every expert of a layer that lies in memory for good.
   ExpertLease acquire(LayerId layer);
+  // Of the wanted, at least one; the caller uses it, ends the lease and comes again for the others.
+  ExpertLease acquire(LayerId layer, std::span<const ExpertId> wanted);
 
   int n_experts(LayerId layer) const;
 

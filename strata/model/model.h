@@ -11,6 +11,7 @@
 #include "strata/device/device.h"
 #include "strata/device/stream.h"
 #include "strata/gguf/model.h"
+#include "strata/memory/card_slots.h"
 #include "strata/memory/ledger.h"
 #include "strata/memory/plan.h"
 #include "strata/model/host_copy.h"
@@ -88,6 +89,9 @@ class Model {
   // Makes the sessions' recurrent state that of the rows kept (StepInputs::set_kept), for
   // sequences where that is neither none nor all. Before SessionState::commit.
   virtual void commit() = 0;
+
+  // What cards had of the experts that their rows read; zeros if they have all.
+  virtual memory::SlotCounters slot_counters() const { return {}; }
 
   // In the memory of the last stage's device.
   virtual View<float> residual() = 0;  // [max_rows, streams, width]

@@ -1,13 +1,27 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "strata/kernels/ops/attention.h"
 #include "strata/kernels/ops/rows.h"
+#include "strata/memory/expert_homes.h"
+#include "strata/memory/expert_profile.h"
 
 namespace strata::model {
+
+// Where routed experts lie.
+struct ExpertTiers {
+  // The slots of cards. A layer all of whose experts have slots on its card lies there whole and
+  // nowhere else, as do the layers of a card that is not named; the others lie in RAM as well.
+  std::vector<memory::StageSlots> cards;
+  int max_swaps = 4;         // experts that may move to a card between two steps
+  double swap_margin = 1.2;  // see memory::CardSlots
+  std::shared_ptr<const memory::ExpertProfile> profile;  // owned by all who run the model, or null
+};
 
 // How a model is to run; resolved values, no "auto".
 struct ModelOptions {
@@ -19,9 +33,10 @@ struct ModelOptions {
   kernels::CacheType cache = kernels::CacheType::kF16;
   // Of the matrices for products; without a tile form they stay as the file has them.
   kernels::Packing packing = kernels::Packing::kGguf;
-  // Routed experts have lines and memory of their own (memory/planner.h); a model laid out like
-  // this is for planning and cannot be loaded.
+  // The planner adds the lines of routed experts itself; a model laid out like this is for planning
+  // and cannot be loaded.
   bool experts_apart = false;
+  ExpertTiers experts;
   bool draft = false;                         // load the draft layer, if the file has one
   std::optional<bool> draft_norm_per_stream;  // overrides the file
   double yarn_factor = 0;                     // above 0: overrides the file; 1 = off

@@ -103,6 +103,28 @@ Workplace::Workplace(const std::string& list, const device::DeviceOptions& optio
   }
 }
 
+namespace {
+
+// So many slots for each layer of every card; the draft layer's come last.
+ExpertTiers tiers_of(const LoadOptions& options, const Stages& stages, const ModelFacts& facts) {
+  ExpertTiers tiers{.max_swaps = options.max_swaps, .swap_margin = options.swap_margin};
+  if (!options.expert_slots) return tiers;
+  for (const Stage& stage : stages.list) {
+    if (stage.is_host()) continue;
+    memory::StageSlots slots{.where = stage.device->id()};
+    int end = stage.end_layer;
+    if (&stage == &stages.last() && options.draft) ++end;
+    for (int l = stage.first_layer; l < end; ++l) {
+      slots.layers.push_back(l);
+      slots.slots.push_back(std::min(*options.expert_slots, facts.n_experts));
+    }
+    tiers.cards.push_back(std::move(slots));
+  }
+  return tiers;
+}
+
+}  // namespace
+
 Loaded::Loaded(const std::string& name, const LoadOptions& options)
     : Loaded(gguf::Model::open(model_path(name), {.access = options.mapped ? io::Access::kMapped
                                                                            : io::Access::kPlain}),
@@ -126,6 +148,7 @@ Loaded::Loaded(gguf::Model file, const LoadOptions& options)
                        .window = options.window,
                        .cache = options.cache,
                        .packing = options.packing,
+                       .experts = tiers_of(options, place_.stages, read_facts(file_)),
                        .draft = options.draft,
                        .draft_norm_per_stream = options.per_stream,
                        .yarn_factor = options.yarn_factor},

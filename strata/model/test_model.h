@@ -66,6 +66,9 @@ struct LoadOptions {
   double yarn_factor = 0;
   bool mapped = true;
   kernels::Packing packing = kernels::Packing::kGguf;
+  std::optional<int> expert_slots;  // of each layer on a card; else all of its experts
+  int max_swaps = 4;
+  double swap_margin = 1.2;
 };
 
 // A model on devices of its own.

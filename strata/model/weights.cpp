@@ -44,12 +44,11 @@ Bytes aligned(Bytes n) { return (n + Carver::kAlign - 1) / Carver::kAlign * Carv
 }  // namespace
 
 Weights::Weights(const gguf::Model& file, device::Device& device, Packing packing,
-                 std::string owner, bool experts)
+                 std::string owner)
     : file_(file),
       device_(device),
       owner_(std::move(owner)),
       packing_(packing),
-      experts_(experts),
       // What has no data yet is planned as if it were mapped.
       can_stay_(device.reads_host_memory() && (file.is_mapped() || !file.has_data())) {}
 
@@ -126,32 +125,39 @@ void Weights::vector(const std::string& name, int64_t n, const float** to) {
        .placed = [to](const std::byte* at) { *to = reinterpret_cast<const float*>(at); }});
 }
 
-void Weights::experts(const std::string& name, int64_t total_rows, int64_t first_row, int64_t rows,
-                      int64_t cols, int part, kernels::Weight* shape, const float** scale,
-                      std::vector<memory::ExpertStore::Parts>* parts) {
+void Weights::experts(const std::string& name, const ExpertMatrix& which, kernels::Weight* shape,
+                      const float** scale, std::vector<memory::ExpertStore::Parts>* parts) {
   const std::string full = name + ".weight";
   const gguf::Tensor& tensor = take(full);
   require_weight_type(tensor);
-  const int64_t n = static_cast<int64_t>(parts->size());
-  require_shape(tensor, {n, total_rows, cols});
-  *shape = {.rows = static_cast<int32_t>(rows),
-            .cols = static_cast<int32_t>(cols),
+  require_shape(tensor, {which.n, which.total_rows, which.cols});
+  *shape = {.rows = static_cast<int32_t>(which.rows),
+            .cols = static_cast<int32_t>(which.cols),
             .type = tensor.type->type,
-            .packing = packing_of(tensor, rows)};
-  if (has(name + ".scale")) vector(name + ".scale", n, scale);
+            .packing = packing_of(tensor, which.rows)};
+  if (has(name + ".scale")) vector(name + ".scale", which.n, scale);
   if (has(name + ".input_scale")) take(name + ".input_scale");
-  if (!experts_) return;
-  const Bytes row_bytes = tensor.row_bytes();
-  auto placed = [parts, part, row_bytes, total_rows, first_row](const std::byte* at) {
+  if (parts == nullptr) return;
+  parts->resize(static_cast<size_t>(which.n));
+  auto placed = [parts, which, row_bytes = tensor.row_bytes()](const std::byte* at) {
     for (size_t e = 0; e < parts->size(); ++e) {
-      const Bytes row = e * static_cast<Bytes>(total_rows) + static_cast<Bytes>(first_row);
-      (*parts)[e][static_cast<size_t>(part)] = at + row * row_bytes;
+      const Bytes row =
+          e * static_cast<Bytes>(which.total_rows) + static_cast<Bytes>(which.first_row);
+      (*parts)[e][static_cast<size_t>(which.part)] = at + row * row_bytes;
     }
   };
   add_matrix({.tensor = &tensor,
               .packing = shape->packing,
               .in_place = can_stay_ && packing_ == Packing::kGguf,
               .placed = placed});
+}
+
+memory::BlobFiles::Part Weights::place_of(const std::string& name,
+                                          const ExpertMatrix& which) const {
+  const gguf::Tensor& tensor = file_.get(name + ".weight");
+  return {.file = tensor.shard,
+          .offset = tensor.offset + static_cast<Bytes>(which.first_row) * tensor.row_bytes(),
+          .stride = static_cast<Bytes>(which.total_rows) * tensor.row_bytes()};
 }
 
 std::vector<std::string> Weights::unused() const {

@@ -9,6 +9,7 @@
 #include "strata/device/device.h"
 #include "strata/gguf/model.h"
 #include "strata/kernels/ops/rows.h"
+#include "strata/memory/expert_blob.h"
 #include "strata/memory/expert_store.h"
 #include "strata/memory/plan.h"
 
@@ -44,10 +45,9 @@ struct WeightBytes {
 // filled by place, so they must not move in between.
 class Weights {
  public:
-  // file and device outlive this. owner: in the plan. experts: whether they are here, too, or only
-  // their shapes are asked for.
+  // file and device outlive this. owner: in the plan.
   Weights(const gguf::Model& file, device::Device& device, kernels::Packing packing,
-          std::string owner = "weights", bool experts = true);
+          std::string owner = "weights");
 
   bool has(std::string_view name) const { return file_.find(name) != nullptr; }
   const gguf::Tensor& tensor(std::string_view name) const { return file_.get(name); }
@@ -60,11 +60,18 @@ class Weights {
   void table(const std::string& name, int64_t rows, int64_t cols, kernels::Weight* to);
   // Tensor `name` of n values in all.
   void vector(const std::string& name, int64_t n, const float** to);
-  // Rows [first_row, first_row + rows) of each expert's matrix in NAME.weight [experts, total_rows,
-  // cols]: fills shape, and [part] of every entry of parts.
-  void experts(const std::string& name, int64_t total_rows, int64_t first_row, int64_t rows,
-               int64_t cols, int part, kernels::Weight* shape, const float** scale,
-               std::vector<memory::ExpertStore::Parts>* parts);
+  // One of the three matrices of n experts: rows [first_row, first_row + rows) of each in a tensor
+  // [n, total_rows, cols].
+  struct ExpertMatrix {
+    int part = 0;  // of gate, up, down
+    int64_t n = 0, total_rows = 0, first_row = 0, rows = 0, cols = 0;
+  };
+  // Fills shape, and [part] of each of n entries of parts; without parts the matrices are not here
+  // and only their shape and factors are asked for.
+  void experts(const std::string& name, const ExpertMatrix& which, kernels::Weight* shape,
+               const float** scale, std::vector<memory::ExpertStore::Parts>* parts);
+  // Where they lie in the shards of the file.
+  memory::BlobFiles::Part place_of(const std::string& name, const ExpertMatrix& which) const;
 
   // Names that the file has and nothing asked for, in file order.
   std::vector<std::string> unused() const;
@@ -98,7 +105,6 @@ class Weights {
   device::Device& device_;
   std::string owner_;
   kernels::Packing packing_;
-  bool experts_;
   bool can_stay_;  // the device can use the file's own memory
   std::vector<std::string> taken_;
   std::vector<Use> matrices_, vectors_;

@@ -135,9 +135,9 @@ TEST(WeightsInTiles, EveryExpertHasItsRowsInTilesOfItsOwn) {
     Weights w(file, *devices.back(), Packing::kTiles);
     std::vector<memory::ExpertStore::Parts> parts(8);
     kernels::Weight gate, up, odd, table;
-    w.experts("both", 64, 0, 32, 64, 0, &gate, nullptr, &parts);
-    w.experts("both", 64, 32, 32, 64, 1, &up, nullptr, &parts);
-    w.experts("odd", 24, 0, 24, 64, 2, &odd, nullptr, &parts);
+    w.experts("both", {0, 8, 64, 0, 32, 64}, &gate, nullptr, &parts);
+    w.experts("both", {1, 8, 64, 32, 32, 64}, &up, nullptr, &parts);
+    w.experts("odd", {2, 8, 24, 0, 24, 64}, &odd, nullptr, &parts);
     w.table("table", 48, 64, &table);
     EXPECT_EQ(gate.packing, Packing::kTiles);
     EXPECT_EQ(up.packing, Packing::kTiles);
@@ -198,7 +198,7 @@ TEST(WeightsInTiles, LoadingTakesTheCopyAndNoPagesOfTheFile) {
     Weights w(file, *devices.back(), packing);
     kernels::Weight shape;
     std::vector<memory::ExpertStore::Parts> parts(32);
-    w.experts("big", 1024, 0, 1024, 2048, 0, &shape, nullptr, &parts);
+    w.experts("big", {0, 32, 1024, 0, 1024, 2048}, &shape, nullptr, &parts);
     memory::Plan plan;
     w.declare_lines(plan);
     const os::ProcessMemory before = os::process_memory();
@@ -242,7 +242,7 @@ TEST(WeightsInTiles, AHugeFileIsPricedNotRead) {
   Weights w(file, *devices.back(), Packing::kTiles);
   kernels::Weight shape;
   std::vector<memory::ExpertStore::Parts> parts(kExperts);
-  w.experts("huge", kRows, 0, kRows, kCols, 0, &shape, nullptr, &parts);
+  w.experts("huge", {0, kExperts, kRows, 0, kRows, kCols}, &shape, nullptr, &parts);
   memory::Plan plan;
   w.declare_lines(plan);
   EXPECT_EQ(w.bytes().tiles, bytes);

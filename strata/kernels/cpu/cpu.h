@@ -43,6 +43,7 @@ void matmul_op(const MatMul& a, ThreadPool& pool);
 void embed(const Embed& a, ThreadPool& pool);
 void gather(const Gather& a, ThreadPool& pool);
 void copy_rows(const CopyRows& a, ThreadPool& pool);
+void scatter_rows(const ScatterRows& a, ThreadPool& pool);
 void hc_read(const HcRead& a, ThreadPool& pool);
 void hc_write(const HcWrite& a, ThreadPool& pool);
 void draft_input(const DraftInput& a, ThreadPool& pool);

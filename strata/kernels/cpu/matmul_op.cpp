@@ -93,4 +93,14 @@ void copy_rows(const CopyRows& a, ThreadPool&) {
   for (int i = 0; i < *a.n_rows; ++i) std::copy_n(a.x.row(a.index[i]), width, a.out.row(i));
 }
 
+void scatter_rows(const ScatterRows& a, ThreadPool& pool) {
+  const int64_t width = a.x.size() / a.x.extent(0);
+  pool.parallel_for(Loop{.n_items = *a.n_rows, .ns_per_item = static_cast<double>(width) * 0.2},
+                    [&](int64_t begin, int64_t end) {
+                      for (int64_t i = begin; i < end; ++i) {
+                        std::copy_n(a.x.row(i), width, a.out.row(a.index[i]));
+                      }
+                    });
+}
+
 }  // namespace strata::kernels::cpu

@@ -10,13 +10,14 @@ constexpr int kMaxTopK = 64;
 
 int64_t pieces(int rows) { return (rows + kPiece - 1) / kPiece; }
 
-// The (row, choice) pairs of a step sorted by expert, so that each expert's weights are read once.
+// The (row, choice) pairs of a step whose experts are here, sorted by expert, so that each expert's
+// weights are read once.
 struct Groups {
   int32_t* first;   // [experts + 1] of the expert in pair order
   int32_t* expert;  // [experts] the distinct ones, ascending
   int32_t* row;     // [pairs] activation row
   int32_t* out;     // [pairs] row * top_k + choice
-  int n_distinct = 0;
+  int n_distinct = 0, n_pairs = 0;
 };
 
 // gate and up of some rows, silu(gate) * up in place of gate, and that quantised.
@@ -60,7 +61,8 @@ FfnScratch carve(const ExpertFfn& a, int n_rows, Carver& carver) {
   const HiddenRows routed = carve_hidden(pairs, a.shape.gate.rows, a.shape.down, carver);
   const HiddenRows shared =
       carve_hidden(a.shared.gate ? n_rows : 0, a.shared.gate.rows, a.shared.down, carver);
-  FfnScratch s{groups, routed, shared, Activations(a.x.data(), width, n_rows, width)};
+  const int n_x = a.x_row.rank() > 0 ? static_cast<int>(a.x.extent(0)) : n_rows;
+  FfnScratch s{groups, routed, shared, Activations(a.x.data(), width, n_x, width)};
   s.x.want(a.shape.gate, carver);
   s.x.want(a.shape.up, carver);
   if (a.shared.gate) {
@@ -73,15 +75,21 @@ FfnScratch carve(const ExpertFfn& a, int n_rows, Carver& carver) {
 void group_by_expert(const ExpertFfn& a, int n_rows, Groups& g) {
   const int64_t experts = a.parts.extent(0), top_k = a.id.extent(1), pairs = n_rows * top_k;
   std::fill_n(g.first, experts + 1, 0);
-  for (int64_t p = 0; p < pairs; ++p) ++g.first[a.id[p] + 1];
+  const auto here = [&](int64_t p) { return a.parts.row(a.id[p])[0] != nullptr; };
+  for (int64_t p = 0; p < pairs; ++p) {
+    if (here(p)) ++g.first[a.id[p] + 1];
+  }
   for (int64_t e = 0; e < experts; ++e) {
     if (g.first[e + 1] > 0) g.expert[g.n_distinct++] = static_cast<int32_t>(e);
     g.first[e + 1] += g.first[e];
   }
   // Filling moves first[e] to the end of e, which is the start of e + 1: shift back afterwards.
+  g.n_pairs = g.first[experts];
   for (int64_t p = 0; p < pairs; ++p) {
+    if (!here(p)) continue;
     const int32_t at = g.first[a.id[p]]++;
-    g.row[at] = static_cast<int32_t>(p / top_k);
+    const auto row = static_cast<int32_t>(p / top_k);
+    g.row[at] = a.x_row.rank() > 0 ? a.x_row[row] : row;
     g.out[at] = static_cast<int32_t>(p);
   }
   for (int64_t e = experts; e > 0; --e) g.first[e] = g.first[e - 1];
@@ -123,7 +131,7 @@ void router_topk(const RouterTopk& a, ThreadPool& pool) {
 
 Bytes expert_ffn_scratch(const device::Stream&, const ExpertFfn& a) {
   Carver carver(nullptr);
-  carve(a, static_cast<int>(a.x.extent(0)), carver);
+  carve(a, static_cast<int>(a.id.extent(0)), carver);
   return carver.peak();
 }
 
@@ -135,8 +143,7 @@ void expert_ffn(const ExpertFfn& a, ThreadPool& pool) {
   group_by_expert(a, n_rows, g);
   s.x.quantise(pool);
 
-  const int n_pairs = n_rows * static_cast<int>(a.id.extent(1));
-  const int rows_each = std::max(1, n_pairs / std::max(1, g.n_distinct));
+  const int rows_each = std::max(1, g.n_pairs / std::max(1, g.n_distinct));
   // An item is a piece of one expert, the shared one first; its rows of gate and up make the same
   // part of h. One loop for all of them: no barrier an expert. Experts ascend, so that by place
   // each memory node has its own ones.

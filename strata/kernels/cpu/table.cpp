@@ -27,6 +27,7 @@ const OpTable& cpu_ops() {
       .qsa_select = op<QsaSelect, cpu::qsa_select, cpu::qsa_select_scratch>(),
       .router_topk = op<RouterTopk, cpu::router_topk>(cpu::router_topk_takes),
       .sample_rows = op<SampleRows, cpu::sample_rows, cpu::sample_rows_scratch>(),
+      .scatter_rows = op<ScatterRows, cpu::scatter_rows>(),
       .shared_ffn = op<SharedFfn, cpu::shared_ffn, cpu::shared_ffn_scratch>(),
       .tail_commit = op<TailCommit, cpu::tail_commit>(),
       .zero = op<Zero, ref::zero>(),

@@ -47,7 +47,7 @@ device::Cost cost_of(const ExpertCombine& a) {
   return elementwise(ExpertCombine::kName, bytes(a.expert) + bytes(a.shared), bytes(a.y));
 }
 device::Cost cost_of(const ExpertFfn& a) {
-  const int64_t rows = a.x.extent(0), pairs = rows * a.id.extent(1);
+  const int64_t rows = a.x.extent(0), pairs = a.id.size();
   const Weights one({a.shape.gate, a.shape.up, a.shape.down}, 1);
   const Weights shared({a.shared.gate, a.shared.up, a.shared.down}, rows);
   const int64_t distinct = std::min<int64_t>(pairs, a.parts.extent(0));
@@ -134,6 +134,9 @@ device::Cost cost_of(const RouterTopk& a) {
 }
 device::Cost cost_of(const SampleRows& a) {
   return elementwise(SampleRows::kName, bytes(a.logits), bytes(a.chosen));
+}
+device::Cost cost_of(const ScatterRows& a) {
+  return elementwise(ScatterRows::kName, bytes(a.x), bytes(a.x));
 }
 device::Cost cost_of(const SharedFfn& a) {
   const Weights w({a.gate, a.up, a.down}, a.x.extent(0));

@@ -28,6 +28,7 @@ device::Cost cost_of(const QsaAttend& a);
 device::Cost cost_of(const QsaSelect& a);
 device::Cost cost_of(const RouterTopk& a);
 device::Cost cost_of(const SampleRows& a);
+device::Cost cost_of(const ScatterRows& a);
 device::Cost cost_of(const SharedFfn& a);
 device::Cost cost_of(const TailCommit& a);
 device::Cost cost_of(const Zero& a);

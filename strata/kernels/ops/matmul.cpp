@@ -50,4 +50,13 @@ void check(const CopyRows& args) {
   c.apart(args.x, args.out, "x and out do not overlap");
 }
 
+void check(const ScatterRows& args) {
+  const Contract c(ScatterRows::kName);
+  const int64_t width = row_size(args.out), n = args.index.extent(0);
+  c.shape(args.index, {n}, "index [rows of x]");
+  c.rows(args.x, n, width, "x [rows of x, width]");
+  c.rows(args.out, args.out.extent(0), width, "out [rows, width]");
+  c.apart(args.x, args.out, "x and out do not overlap");
+}
+
 }  // namespace strata::kernels

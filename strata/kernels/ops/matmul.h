@@ -66,4 +66,14 @@ struct CopyRows {
 };
 void check(const CopyRows& args);
 
+// out[index[i], :] = x[i, :] for i < n_rows[0]; no index stands twice, other rows of out stay.
+struct ScatterRows {
+  static constexpr const char* kName = "scatter_rows";
+  const int32_t* n_rows = nullptr;
+  View<const int32_t> index;  // [max_in]
+  View<const float> x;        // [max_in, width]
+  View<float> out;            // [rows, width]
+};
+void check(const ScatterRows& args);
+
 }  // namespace strata::kernels

@@ -164,6 +164,17 @@ TEST(CopyRowsAndZero, DoWhatTheySay) {
           row < 3 ? x[static_cast<size_t>(index[row]) * 10 + i % 10] : kUnwritten;
       EXPECT_EQ(y[i], expected) << m->name() << " " << i;
     }
+    std::vector<float> back = unwritten(6 * 10);
+    const std::vector<int32_t> to = {4, 0, 3, 9};
+    m->run(m->ops().scatter_rows, ScatterRows{.n_rows = &count,
+                                              .index = View<const int32_t>(to.data(), {4}),
+                                              .x = View<const float>(y.data(), {4, 2, 5}),
+                                              .out = View<float>(back.data(), {6, 2, 5})});
+    for (size_t i = 0; i < 60; ++i) {
+      const auto* const from = std::find(to.data(), to.data() + 3, static_cast<int32_t>(i / 10));
+      const auto row = static_cast<size_t>(from - to.data());
+      EXPECT_EQ(back[i], row < 3 ? y[row * 10 + i % 10] : kUnwritten) << m->name() << " " << i;
+    }
     m->run(m->ops().zero, Zero{.out = View<float>(y.data(), {3, 10})});
     for (size_t i = 0; i < 40; ++i) EXPECT_EQ(y[i], i < 30 ? 0.0f : kUnwritten) << m->name();
   }

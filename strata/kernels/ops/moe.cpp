@@ -26,8 +26,13 @@ void check(const RouterTopk& args) {
 
 void check(const ExpertFfn& args) {
   const Contract c(ExpertFfn::kName);
-  const int64_t n = args.x.extent(0), width = args.x.extent(1), top_k = args.id.extent(1);
-  c.shape(args.x, {n, width}, "x [rows, width]");
+  const int64_t n = args.id.extent(0), width = args.x.extent(1), top_k = args.id.extent(1);
+  const bool picked = args.x_row.rank() > 0;
+  if (picked) {
+    c.shape(args.x_row, {n}, "x_row [rows]");
+    c.that(!args.shared.gate, "no shared expert beside x_row");
+  }
+  c.shape(args.x, {picked ? args.x.extent(0) : n, width}, "x [rows, width]");
   c.shape(args.id, {n, top_k}, "id [rows, top_k]");
   c.shape(args.parts, {args.parts.extent(0), 3}, "parts [experts, 3]");
   c.that(top_k <= args.parts.extent(0), "top_k <= experts");

@@ -31,10 +31,13 @@ struct ExpertShape {
 // out[row, j] = down_e (silu(gate_e x) * (up_e x)) for e = id[row, j]; weights are applied later.
 // Rows are grouped by expert, so each weight is read once a step.
 // Shapes: x [max_rows, width]; id [max_rows, top_k]; out [max_rows, top_k, width];
-//         parts [experts, 3]: where the gate, up and down matrix of each expert lie; null if the
-//         expert is not here, which a chosen one must not be.
-// shared: the expert that every row takes, computed in the same loops where it is given; what
-// SharedFfn says. y [max_rows, width].
+//         parts [experts, 3]: where the gate, up and down matrix of each expert lie, in memory that
+//         the op reads as it runs; all null if the expert is not here. Rows of out for an expert
+//         that is not here stay as they are: who has it computes them.
+// x_row [max_rows], may be left out: the row of x that each row of id is for, which then are as
+// many as one likes; all rows of x take part, and there is no shared expert. shared: the expert
+// that every row takes, computed in the same loops where it is given; what SharedFfn says. y
+// [max_rows, width].
 struct ExpertFfn {
   static constexpr const char* kName = "expert_ffn";
   struct Shared {
@@ -44,6 +47,7 @@ struct ExpertFfn {
   const int32_t* n_rows = nullptr;
   View<const float> x;
   View<const int32_t> id;
+  View<const int32_t> x_row;
   View<const std::byte* const> parts;
   ExpertShape shape;
   Shared shared;

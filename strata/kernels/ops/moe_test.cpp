@@ -227,6 +227,76 @@ TEST(ExpertFfnOp, ParityOfTypes) {
   }
 }
 
+// What lies in several places is computed in several calls: the bits of one. Rows of experts that
+// are not here stay as they are.
+TEST(ExpertFfnOp, SkipsWhatIsNotHere) {
+  constexpr int kRows = 9, kExperts = 6, kTopK = 3, kWidth = 256;
+  for (const Type type : {Type::kF32, Type::kQ4_K}) {
+    testing::Rng rng(77);
+    const Experts experts(rng, kExperts, kWidth, kWidth, type, type);
+    const std::vector<float> x = testing::normal(rng, int64_t{kRows} * kWidth);
+    std::vector<int32_t> id;
+    std::vector<int32_t> all = {0, 1, 2, 3, 4, 5};
+    for (int row = 0; row < kRows; ++row) {
+      std::shuffle(all.begin(), all.end(), rng);
+      id.insert(id.end(), all.begin(), all.begin() + kTopK);
+    }
+    const int32_t count = kRows;
+    const auto at = [&](int64_t pair) { return static_cast<size_t>(pair) * kWidth; };
+    testing::expect_same(format("{}", quant::name(type)), [&](Machine& m) {
+      const auto run = [&](const std::vector<const std::byte*>& parts, std::vector<float>& y) {
+        m.run(m.ops().expert_ffn,
+              ExpertFfn{.n_rows = &count,
+                        .x = View<const float>(x.data(), {kRows, kWidth}),
+                        .id = View<const int32_t>(id.data(), {kRows, kTopK}),
+                        .parts = View<const std::byte* const>(parts.data(), {kExperts, 3}),
+                        .shape = experts.shape,
+                        .out = View<float>(y.data(), {kRows, kTopK, kWidth})});
+      };
+      std::vector<float> whole(at(kRows * kTopK), -7.5f), two = whole, picked = whole;
+      run(experts.parts, whole);
+      std::vector<const std::byte*> some = experts.parts, rest = experts.parts;
+      for (int e = 0; e < kExperts; ++e) {
+        std::fill_n((e % 2 == 0 ? some : rest).begin() + std::ptrdiff_t{3} * e, 3, nullptr);
+      }
+      run(some, two);
+      for (int64_t pair = 0; pair < kRows * kTopK; ++pair) {
+        if (id[static_cast<size_t>(pair)] % 2 != 0) continue;
+        EXPECT_EQ(two[at(pair)], -7.5f);
+      }
+      run(rest, two);
+      EXPECT_EQ(two, whole);
+      run(std::vector<const std::byte*>(size_t{3} * kExperts, nullptr), whole);
+      EXPECT_EQ(two, whole);
+
+      // Pairs on their own, in any order, with the rows that they are for.
+      std::vector<int32_t> pairs;
+      for (int32_t pair = kRows * kTopK - 1; pair >= 0; pair -= 2) pairs.push_back(pair);
+      const auto n = static_cast<int32_t>(pairs.size());
+      std::vector<int32_t> pair_id, pair_row;
+      for (const int32_t pair : pairs) {
+        pair_id.push_back(id[static_cast<size_t>(pair)]);
+        pair_row.push_back(pair / kTopK);
+      }
+      m.run(m.ops().expert_ffn,
+            ExpertFfn{.n_rows = &n,
+                      .x = View<const float>(x.data(), {kRows, kWidth}),
+                      .id = View<const int32_t>(pair_id.data(), {n, 1}),
+                      .x_row = View<const int32_t>(pair_row.data(), {n}),
+                      .parts = View<const std::byte* const>(experts.parts.data(), {kExperts, 3}),
+                      .shape = experts.shape,
+                      .out = View<float>(picked.data(), {n, 1, kWidth})});
+      for (size_t i = 0; i < pairs.size(); ++i) {
+        EXPECT_TRUE(
+            std::equal(&picked[i * kWidth], &picked[i * kWidth] + kWidth, &whole[at(pairs[i])]));
+      }
+      Outputs out;
+      out.add("y", whole);
+      return out;
+    });
+  }
+}
+
 // A broken expert spoils the rows that chose it, and no other.
 TEST(ExpertFfnOp, ABrokenExpertSpoilsItsRowsOnly) {
   testing::Rng rng(3);

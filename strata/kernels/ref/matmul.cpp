@@ -85,6 +85,13 @@ void copy_rows(const CopyRows& a) {
   }
 }
 
+void scatter_rows(const ScatterRows& a) {
+  const int64_t width = a.x.size() / a.x.extent(0);
+  for (int i = 0; i < *a.n_rows; ++i) {
+    std::copy_n(a.x.row(i), width, a.out.row(a.index[i]));
+  }
+}
+
 void zero(const Zero& a) { std::fill_n(a.out.data(), a.out.size(), 0.0f); }
 
 }  // namespace strata::kernels::ref

@@ -49,12 +49,14 @@ void expert_ffn(const ExpertFfn& a) {
   for (int row = 0; row < *a.n_rows; ++row) {
     for (int64_t j = 0; j < top_k; ++j) {
       const int e = a.id.row(row)[j];
+      if (a.parts.row(e)[0] == nullptr) continue;
       Weight gate = a.shape.gate, up = a.shape.up, down = a.shape.down;
       gate.data = a.parts.row(e)[0], up.data = a.parts.row(e)[1], down.data = a.parts.row(e)[2];
       if (a.shape.gate_scale) gate.scale = a.shape.gate_scale + e;
       if (a.shape.up_scale) up.scale = a.shape.up_scale + e;
       if (a.shape.down_scale) down.scale = a.shape.down_scale + e;
-      swiglu_row(gate, up, down, a.x.row(row), a.out.row(row) + j * width);
+      const int64_t from = a.x_row.rank() > 0 ? a.x_row[row] : row;
+      swiglu_row(gate, up, down, a.x.row(from), a.out.row(row) + j * width);
     }
     if (a.shared.gate) {
       swiglu_row(a.shared.gate, a.shared.up, a.shared.down, a.x.row(row), a.shared.y.row(row));

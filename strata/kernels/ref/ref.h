@@ -10,6 +10,7 @@ void matmul(const MatMul& a);
 void embed(const Embed& a);
 void gather(const Gather& a);
 void copy_rows(const CopyRows& a);
+void scatter_rows(const ScatterRows& a);
 void hc_read(const HcRead& a);
 void hc_write(const HcWrite& a);
 void draft_input(const DraftInput& a);

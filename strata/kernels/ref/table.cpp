@@ -26,6 +26,7 @@ const OpTable& ref_ops() {
       .qsa_select = op<QsaSelect, ref::qsa_select>(),
       .router_topk = op<RouterTopk, ref::router_topk>(),
       .sample_rows = op<SampleRows, ref::sample_rows, ref::sample_rows_scratch>(),
+      .scatter_rows = op<ScatterRows, ref::scatter_rows>(),
       .shared_ffn = op<SharedFfn, ref::shared_ffn>(),
       .tail_commit = op<TailCommit, ref::tail_commit>(),
       .zero = op<Zero, ref::zero>(),

@@ -60,7 +60,8 @@ Qwen4Exp::Qwen4Exp(const gguf::Model& file, Qwen4ExpConfig config, const ModelOp
              .multipliers = c_.ple_multipliers,
              .offsets = c_.ple_offsets,
              .sizes = c_.ple_sizes},
-      tables_(file, c_, options_, shared_.draft, shared_.stages, plan) {
+      tables_(file, c_, options_, shared_.draft, shared_.stages, plan),
+      experts_(file, c_, options_, shared_.draft, shared_.stages, plan) {
   require_stages(stages, c_.n_layers);
   lay_out(file, plan);
   make_info(file);
@@ -70,7 +71,7 @@ void Qwen4Exp::lay_out(const gguf::Model& file, memory::Plan& plan) {
   const std::vector<Stage>& list = shared_.stages.list;
   std::vector<StatePart> parts;
   for (size_t i = 0; i < list.size(); ++i) {
-    stages_.push_back(std::make_unique<Qwen4ExpStage>(file, shared_, i, plan));
+    stages_.push_back(std::make_unique<Qwen4ExpStage>(file, shared_, i, experts_, plan));
     parts.push_back(stages_.back()->state_part());
   }
   states_ = std::make_unique<StatePools>(state_spec(false), parts, plan);
@@ -115,6 +116,7 @@ void Qwen4Exp::make_info(const gguf::Model& file) {
            .has_draft = shared_.draft,
            .weights = tables_.weights().bytes(),
            .bytes_per_token = bytes_per_token(c_, file)};
+  info_.weights += experts_.weights().bytes();
   for (const auto& stage : stages_) info_.weights += stage->weights().bytes();
 }
 
@@ -158,6 +160,8 @@ void Qwen4Exp::load(const std::function<void(Bytes, Bytes)>& progress) {
   };
   tables_.load(of_all);
   before += tables_.weights().bytes().copied();
+  experts_.load(of_all);
+  before += experts_.weights().bytes().copied();
   for (const auto& stage : stages_) {
     stage->load(of_all);
     before += stage->weights().bytes().copied();
@@ -172,6 +176,7 @@ void Qwen4Exp::load(const std::function<void(Bytes, Bytes)>& progress) {
 }
 
 void Qwen4Exp::forward() {
+  experts_.between_steps(inputs_->n_rows());
   const auto bytes = static_cast<Bytes>(int64_t{inputs_->n_rows()} * c_.wide()) * sizeof(float);
   for (size_t i = 0; i < stages_.size(); ++i) {
     if (i > 0) {

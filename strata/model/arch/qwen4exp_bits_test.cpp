@@ -51,6 +51,9 @@ class Bits : public ::testing::TestWithParam<const char*> {
     expected_ = result;
     ASSERT_GT(expected_.logits.size(), 0U);
   }
+  int n_layers() const {
+    return read_facts(gguf::Model::open(model::testing::model_path(GetParam()))).n_layers;
+  }
   std::vector<int32_t> ids_;
   Result expected_;
 };
@@ -164,6 +167,76 @@ TEST_P(Bits, SplitOverCards) {
           expected_, format("{}, seed {}", cards, seed));
     }
   }
+}
+
+// No expert, one, some or all of a layer in slots of its card, the others computed by the host;
+// with experts that stay and with some that move between all steps.
+TEST_P(Bits, ExpertsInSlots) {
+  const bool large = std::string(GetParam()) == "strata-demo";
+  struct Case {
+    const char* cards;
+    int slots, piece;
+    bool swaps;
+  };
+  const std::vector<Case> cases = {{"sim", 0, 1, false},         {"sim", 1, 33, false},
+                                   {"sim", 1, 1, true},          {"sim", 5, 33, true},
+                                   {"sim", 1 << 20, 33, false},  {"sim,sim", 5, 7, true},
+                                   {"sim,sim,sim", 0, 33, true}, {"sim,sim,sim", 5, 1, true}};
+  for (const Case& c : cases) {
+    if (large && c.piece == 1) continue;
+    LoadOptions options{.chunk = 64,
+                        .devices = c.cards,
+                        .seed = static_cast<uint64_t>(c.slots + c.piece),
+                        .packing = kernels::Packing::kTiles,
+                        .expert_slots = c.slots};
+    options.max_swaps = c.swaps ? 3 : 0;
+    options.swap_margin = c.swaps ? -1 : 1.2;
+    Loaded m(GetParam(), options);
+    const auto session = m.session();
+    Result r;
+    r.logits = m.run(*session, ids_, c.piece);
+    r.hash = m.hash(*session);
+    expect_equal(r, expected_,
+                 format("{}, {} slots, steps of {}, swaps {}", c.cards, c.slots, c.piece, c.swaps));
+    const memory::SlotCounters counters = m.model().slot_counters();
+    const bool all = c.slots > 1000, none = c.slots == 0;
+    EXPECT_EQ(counters.misses > 0, !all) << c.slots;
+    EXPECT_EQ(counters.hits > 0, !all && !none) << c.slots;
+    EXPECT_EQ(counters.swapped > 0, c.swaps && !none) << c.slots;
+  }
+}
+
+// What stays the same while other tiers come: the host computes without copies, and a card that has
+// all experts of its layers asks nobody.
+TEST_P(Bits, OnlyMissingExpertsCostAWayToTheHost) {
+  const auto copies_of_a_step = [&](const LoadOptions& options) {
+    Loaded m(GetParam(), options);
+    const auto session = m.session();
+    m.step(*session, std::span(ids_).first(3));
+    const uint64_t before = m.stream().counters().copies.get();
+    const uint64_t waits = m.stream().counters().records.get();
+    m.model().begin_step();
+    m.model().add(*session, std::span(ids_).subspan(3, 1));
+    const int32_t row = 0;
+    m.model().inputs().set_outputs({&row, 1});
+    m.model().inputs().upload();
+    m.model().forward();
+    m.model().head();
+    m.wait();
+    session->commit(1);
+    return std::pair(m.stream().counters().copies.get() - before,
+                     m.stream().counters().records.get() - waits);
+  };
+  const auto host = copies_of_a_step({.chunk = 64});
+  EXPECT_LE(host.first, 3U);   // the step's inputs
+  EXPECT_EQ(host.second, 1U);  // the end of the step
+  const auto whole = copies_of_a_step({.chunk = 64, .devices = "sim"});
+  EXPECT_EQ(whole.second, 1U);  // the end of the step
+  EXPECT_EQ(copies_of_a_step({.chunk = 64, .devices = "sim", .expert_slots = 1 << 20}), whole);
+  const auto away = copies_of_a_step({.chunk = 64, .devices = "sim", .expert_slots = 1});
+  const auto layers = static_cast<uint64_t>(n_layers());
+  EXPECT_GE(away.first, whole.first + 2 * layers);
+  EXPECT_GE(away.second, whole.second + layers);
 }
 
 // Two sessions share steps, whole or in pieces of different sizes, in either slot.

@@ -6,6 +6,7 @@
 
 #include "strata/device/event.h"
 #include "strata/model/arch/qwen4exp_config.h"
+#include "strata/model/arch/qwen4exp_experts.h"
 #include "strata/model/arch/qwen4exp_stage.h"
 #include "strata/model/arch/qwen4exp_tables.h"
 #include "strata/model/handoff.h"
@@ -30,6 +31,7 @@ class Qwen4Exp final : public Model {
   void draft() override { stages_.back()->draft(observer_); }
   void draft_head() override { stages_.back()->draft_head(); }
   void commit() override;
+  memory::SlotCounters slot_counters() const override { return experts_.slot_counters(); }
 
   View<float> residual() override { return stages_.back()->residual(); }
   View<float> logits() override { return stages_.back()->logits(); }
@@ -55,6 +57,7 @@ class Qwen4Exp final : public Model {
   NgramHash ngram_;
   ModelInfo info_;
   Qwen4ExpTables tables_;
+  Qwen4ExpExperts experts_;
   std::vector<std::unique_ptr<Qwen4ExpStage>> stages_;
   std::vector<Handoff> handoffs_;                      // i: from stage i to stage i + 1
   std::vector<std::unique_ptr<device::Event>> ended_;  // of all stages but the last: a commit

@@ -9,20 +9,28 @@
 namespace strata::model {
 
 Qwen4ExpStage::Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size_t index,
-                             memory::Plan& plan)
+                             Qwen4ExpExperts& experts, memory::Plan& plan)
     : shared_(shared),
       c_(shared.config),
       options_(shared.options),
       index_(index),
-      weights_(file, *shared.stages.list[index].device, shared.options.packing, "weights",
-               !shared.options.experts_apart),
+      weights_(file, *shared.stages.list[index].device, shared.options.packing),
       copies_(*shared.stages.list[index].device, plan),
-      store_(c_.n_blocks()) {
-  collect_weights(
-      c_,
-      {.first = at().first_layer, .end = at().end_layer, .last = is_last(), .draft = shared.draft},
-      weights_, w_);
+      experts_(experts) {
+  collect_weights(c_,
+                  {.first = at().first_layer,
+                   .end = at().end_layer,
+                   .last = is_last(),
+                   .draft = shared.draft,
+                   .experts = experts.whole()},
+                  weights_, w_);
   weights_.declare_lines(plan);
+  if (experts.slots(index) == nullptr) return;
+  away_.emplace(at(), shared.stages,
+                AwayExperts::Shape{.max_rows = options_.chunk,
+                                   .top_k = c_.top_k,
+                                   .width = c_.width,
+                                   .n_experts = c_.n_experts});
 }
 
 const Qwen4ExpLayer& Qwen4ExpStage::weights_of(int layer) const {
@@ -52,6 +60,7 @@ void Qwen4ExpStage::lay_out(Qwen4ExpTables& tables, const StatePools& states,
                                              is_last() ? options_.max_out : 0),
                            .where = at().device->id(),
                            .bytes = bytes});
+  if (away_) away_->declare(plan);
 }
 
 Bytes Qwen4ExpStage::measure_scratch() {
@@ -68,11 +77,14 @@ void Qwen4ExpStage::load(const std::function<void(Bytes, Bytes)>& progress) {
   STRATA_CHECK(!options_.experts_apart);
   weights_.place(progress);
   const auto add_layers = [this](int first, int end) {
-    for (int l = first; l < end; ++l) store_.add_layer(LayerId(l), weights_of(l).parts);
+    for (int l = first; l < end; ++l) {
+      if (experts_.whole(l)) experts_.store().add_layer(LayerId(l), weights_of(l).parts);
+    }
   };
   add_layers(at().first_layer, at().end_layer);
   if (is_last() && shared_.draft) add_layers(c_.n_layers, c_.n_blocks());
   copies_.allocate();
+  if (away_) away_->allocate();
   const auto scratch = static_cast<Bytes>(b_.scratch.extent(0));
   buffer_memory_ = value_or_throw(
       at().device->allocate(buffer_line_, carve(scratch, nullptr), at().device->work_memory()));
@@ -261,11 +273,20 @@ void Qwen4ExpStage::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
                          .out = b_.expert_out};
   if (pass.measuring()) {
     pass.run(pass.ops.expert_ffn, ffn);
-  } else {
-    memory::ExpertLease lease = store_.acquire(LayerId(l));
+    if (away_ && !experts_.whole(l)) away_->measure(pass, experts_.host_shape(l));
+  } else if (experts_.whole(l)) {
+    memory::ExpertLease lease = experts_.store().acquire(LayerId(l));
     ffn.parts = lease.parts;
     pass.run(pass.ops.expert_ffn, ffn);
     if (lease.lease) pass.stream().release_after(std::move(lease.lease));
+  } else {
+    // The host learns the choice, and computes its share beside the card.
+    memory::CardSlots& slots = *experts_.slots(index_);
+    away_->fetch(b_.expert_id, b_.u, inputs_->n_rows());
+    ffn.parts = slots.parts(LayerId(l));
+    pass.run(pass.ops.expert_ffn, ffn);
+    away_->compute(LayerId(l), experts_.host_shape(l), experts_.store(), slots, experts_.heat(),
+                   b_.expert_out);
   }
   pass.run(pass.ops.expert_combine, kernels::ExpertCombine{.n_rows = n_rows,
                                                            .expert = b_.expert_out,

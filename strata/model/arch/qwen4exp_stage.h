@@ -1,13 +1,15 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 
-#include "strata/memory/expert_store.h"
 #include "strata/model/arch/qwen4exp_buffers.h"
 #include "strata/model/arch/qwen4exp_config.h"
+#include "strata/model/arch/qwen4exp_experts.h"
 #include "strata/model/arch/qwen4exp_tables.h"
 #include "strata/model/arch/qwen4exp_weights.h"
+#include "strata/model/away_experts.h"
 #include "strata/model/host_copy.h"
 #include "strata/model/model.h"
 #include "strata/model/op_pass.h"
@@ -26,8 +28,9 @@ class Qwen4ExpStage {
     bool draft = false;  // the draft layer is loaded
     Stages stages;
   };
-  // Asks for the weights and adds their lines.
-  Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size_t index, memory::Plan& plan);
+  // Asks for the weights and adds their lines. experts outlives this.
+  Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size_t index,
+                Qwen4ExpExperts& experts, memory::Plan& plan);
 
   const Stage& at() const { return shared_.stages.list[index_]; }
   bool is_last() const { return index_ + 1 == shared_.stages.list.size(); }
@@ -83,7 +86,8 @@ class Qwen4ExpStage {
   Weights weights_;
   Qwen4ExpWeights w_;
   HostCopy copies_;
-  memory::ExpertStore store_;
+  Qwen4ExpExperts& experts_;
+  std::optional<AwayExperts> away_;  // of a card that does not hold all its experts
   Qwen4ExpTables* tables_ = nullptr;
   const StatePools *states_ = nullptr, *draft_states_ = nullptr;
   const StepInputs* inputs_ = nullptr;

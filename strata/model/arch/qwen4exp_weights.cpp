@@ -50,23 +50,10 @@ void collect_attention(const Qwen4ExpConfig& c, const std::string& b, bool index
   w.vector(b + "indexer.k_norm.weight", c.index_dim, &layer.index_k_norm);
 }
 
-void collect_experts(const Qwen4ExpConfig& c, const std::string& b, Weights& w,
-                     Qwen4ExpLayer& layer) {
+void collect_router(const Qwen4ExpConfig& c, const std::string& b, Weights& w,
+                    Qwen4ExpLayer& layer) {
   w.matrix(b + "ffn_gate_inp", c.n_experts, c.width, &layer.router);
   w.matrix(b + "ffn_gate_inp_shexp", 1, c.width, &layer.shared_gate);
-  layer.parts.resize(static_cast<size_t>(c.n_experts));
-  kernels::ExpertShape& s = layer.experts;
-  if (w.has(b + "ffn_gate_up_exps.weight")) {
-    w.experts(b + "ffn_gate_up_exps", 2 * c.ff, 0, c.ff, c.width, 0, &s.gate, &s.gate_scale,
-              &layer.parts);
-    w.experts(b + "ffn_gate_up_exps", 2 * c.ff, c.ff, c.ff, c.width, 1, &s.up, &s.up_scale,
-              &layer.parts);
-  } else {
-    w.experts(b + "ffn_gate_exps", c.ff, 0, c.ff, c.width, 0, &s.gate, &s.gate_scale, &layer.parts);
-    w.experts(b + "ffn_up_exps", c.ff, 0, c.ff, c.width, 1, &s.up, &s.up_scale, &layer.parts);
-  }
-  w.experts(b + "ffn_down_exps", c.width, 0, c.width, c.ff, 2, &s.down, &s.down_scale,
-            &layer.parts);
   w.matrix(b + "ffn_gate_shexp", c.shared_ff, c.width, &layer.shared_gate_proj);
   w.matrix(b + "ffn_up_shexp", c.shared_ff, c.width, &layer.shared_up);
   w.matrix(b + "ffn_down_shexp", c.width, c.shared_ff, &layer.shared_down);
@@ -94,6 +81,32 @@ void collect_draft(const Qwen4ExpConfig& c, Weights& w, Qwen4ExpWeights& out) {
 
 }  // namespace
 
+void collect_experts(const Qwen4ExpConfig& c, int layer, Weights& w, kernels::ExpertShape& s,
+                     std::vector<memory::ExpertStore::Parts>* parts, memory::BlobFiles* files) {
+  const std::string b = format("blk.{}.", layer);
+  const auto ask = [&](const char* name, const Weights::ExpertMatrix& which, kernels::Weight* shape,
+                       const float** scale) {
+    w.experts(b + name, which, shape, scale, parts);
+    if (files) files->part[static_cast<size_t>(which.part)] = w.place_of(b + name, which);
+  };
+  Weights::ExpertMatrix gate{
+      .part = 0, .n = c.n_experts, .total_rows = c.ff, .rows = c.ff, .cols = c.width};
+  Weights::ExpertMatrix up = gate;
+  up.part = 1;
+  if (w.has(b + "ffn_gate_up_exps.weight")) {
+    gate.total_rows = up.total_rows = 2 * c.ff;
+    up.first_row = c.ff;
+    ask("ffn_gate_up_exps", gate, &s.gate, &s.gate_scale);
+    ask("ffn_gate_up_exps", up, &s.up, &s.up_scale);
+  } else {
+    ask("ffn_gate_exps", gate, &s.gate, &s.gate_scale);
+    ask("ffn_up_exps", up, &s.up, &s.up_scale);
+  }
+  ask("ffn_down_exps",
+      {.part = 2, .n = c.n_experts, .total_rows = c.width, .rows = c.width, .cols = c.ff}, &s.down,
+      &s.down_scale);
+}
+
 void collect_weights(const Qwen4ExpConfig& c, const LayerRange& range, Weights& w,
                      Qwen4ExpWeights& out) {
   std::vector<int> layers;
@@ -115,7 +128,9 @@ void collect_weights(const Qwen4ExpConfig& c, const LayerRange& range, Weights& 
     } else {
       collect_attention(c, b, c.ratio[static_cast<size_t>(l)] > 0, w, layer);
     }
-    collect_experts(c, b, w, layer);
+    collect_router(c, b, w, layer);
+    const bool here = range.experts[static_cast<size_t>(l)];
+    collect_experts(c, l, w, layer.experts, here ? &layer.parts : nullptr);
     if (c.is_ple_layer(l)) collect_ple(c, b, w, layer);
   }
   if (range.last && range.draft) collect_draft(c, w, out);

@@ -56,11 +56,19 @@ struct LayerRange {
   int first = 0, end = 0;
   bool last = false;   // with final site and output
   bool draft = false;  // and the draft layer
+  // Of all layers: whether their experts are here; of the others only the shapes.
+  std::vector<bool> experts;
 };
 
 // Asks for every tensor of these; out must not move until the weights are placed.
 void collect_weights(const Qwen4ExpConfig& config, const LayerRange& range, Weights& weights,
                      Qwen4ExpWeights& out);
+
+// Asks for the experts of a layer: shapes and factors; where they will lie, if parts is given; and
+// where they are in the file, if files is.
+void collect_experts(const Qwen4ExpConfig& config, int layer, Weights& weights,
+                     kernels::ExpertShape& shape, std::vector<memory::ExpertStore::Parts>* parts,
+                     memory::BlobFiles* files = nullptr);
 
 // What the file has for each layer of trunk and draft, and for the head.
 std::vector<ModelFacts::Layer> layer_bytes(const Qwen4ExpConfig& config, const gguf::Model& file);

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "strata/kernels/ops/moe.h"
+#include "strata/memory/card_slots.h"
+#include "strata/memory/expert_heat.h"
+#include "strata/memory/expert_store.h"
+#include "strata/model/arch/qwen4exp_config.h"
+#include "strata/model/options.h"
+#include "strata/model/stage.h"
+#include "strata/model/weights.h"
+
+namespace strata::model {
+
+// Where the routed experts of a model lie: whole with their layer, or in the tiers that all stages
+// share. One engine thread.
+class Qwen4ExpExperts {
+ public:
+  // Asks for the tensors that the tiers need and adds the lines. config, options and stages outlive
+  // this.
+  Qwen4ExpExperts(const gguf::Model& file, const Qwen4ExpConfig& config,
+                  const ModelOptions& options, bool draft, const Stages& stages,
+                  memory::Plan& plan);
+
+  // Whether the device that computes the layer has all its experts, as weights of the stage.
+  bool whole(int layer) const { return whole_[static_cast<size_t>(layer)]; }
+  const std::vector<bool>& whole() const { return whole_; }
+
+  const Weights& weights() const { return weights_; }  // what is in RAM, and factors
+  memory::ExpertStore& store() { return store_; }
+  memory::ExpertHeat& heat() { return heat_; }
+  // Of a stage on a card some of whose layers are not whole; else null.
+  memory::CardSlots* slots(size_t stage) { return slots_[stage].get(); }
+  memory::SlotCounters slot_counters() const;  // of all cards
+  // Of a layer that is not whole: with factors in host memory.
+  const kernels::ExpertShape& host_shape(int layer) const {
+    return layers_[static_cast<size_t>(layer)].shape;
+  }
+
+  void load(const std::function<void(Bytes, Bytes)>& progress);
+  // After n rows, when all work of the step is done: moves experts for the next one.
+  void between_steps(int n_rows);
+
+ private:
+  struct Layer {
+    kernels::ExpertShape shape;
+    std::vector<memory::ExpertStore::Parts> parts;
+  };
+  bool lies_whole(int layer, const Stage& stage) const;
+  void add_slots(memory::Plan& plan);
+
+  const Qwen4ExpConfig& c_;
+  const ModelOptions& options_;
+  const Stages& stages_;
+  int n_layers_;  // of trunk and draft
+  std::vector<bool> whole_;
+  Weights weights_;
+  std::vector<Layer> layers_;
+  memory::ExpertHeat heat_;
+  memory::ExpertStore store_;
+  std::vector<std::unique_ptr<memory::CardSlots>> slots_;  // of each stage
+};
+
+}  // namespace strata::model

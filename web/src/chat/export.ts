@@ -1,0 +1,34 @@
+import { path, type Conversation } from './conversation';
+
+/** The shown path as a text to read. */
+export function asMarkdown(conversation: Conversation): string {
+  const parts = [`# ${conversation.title}\n`];
+  for (const { role, content, reasoning, model } of path(conversation)) {
+    parts.push(role === 'user' ? '## You\n' : `## ${model || 'Assistant'}\n`);
+    if (reasoning.trim()) {
+      const quoted = reasoning.trim().split('\n').map((line) => `> ${line}`.trimEnd());
+      parts.push(quoted.join('\n') + '\n');
+    }
+    parts.push(content.trimEnd() + '\n');
+  }
+  return parts.join('\n');
+}
+
+/** Everything, all versions included. */
+export function asJson(conversations: Conversation[]): string {
+  return JSON.stringify({ format: 'strata-conversations', version: 1, conversations }, null, 1);
+}
+
+export function fileName(title: string, ending: string): string {
+  const name = title.normalize('NFKD').replace(/[^\p{L}\p{N}]+/gu, '-').replace(/^-+|-+$/g, '');
+  return `${name.slice(0, 60).toLowerCase() || 'chat'}.${ending}`;
+}
+
+export function download(name: string, type: string, text: string): void {
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(new Blob([text], { type: type + ';charset=utf-8' }));
+  link.download = name;
+  link.click();
+  // The browser reads it after the click.
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

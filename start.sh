@@ -9,8 +9,9 @@ usage() {
 Usage: ./start.sh [--build-only] [MODEL.gguf] [options of `strata serve`]
 
 Installs the Debian packages that are missing (as root, or through sudo), builds the release preset in
-build/release and runs `build/release/bin/strata serve`. The model comes first; without one it serves
-the demo model, models/strata-demo.gguf, on 127.0.0.1:8080. A second run only starts the server.
+build/release and runs `build/release/bin/strata serve`; without a model it serves the demo model,
+models/strata-demo.gguf, on 127.0.0.1:8080. Once it is ready it says what to try. A second run only starts
+the server.
 
   --build-only   install and build, do not serve
   --help         this text
@@ -42,32 +43,6 @@ if [ "$serve" = no ]; then
   exit 0
 fi
 
-# No model first, and no config file that may name one: the demo model.
-if [[ ${arguments[0]:--} == -* && " ${arguments[*]-}" != *" --config"* ]]; then
-  arguments=("$root/models/strata-demo.gguf" ${arguments[@]+"${arguments[@]}"})
-fi
-
-host=127.0.0.1
-port=8080
-for ((i = 0; i < ${#arguments[@]}; i++)); do
-  case "${arguments[i]}" in
-    --host=*) host=${arguments[i]#*=} ;;
-    --port=*) port=${arguments[i]#*=} ;;
-    --host) host=${arguments[i + 1]:-$host} ;;
-    --port) port=${arguments[i + 1]:-$port} ;;
-  esac
-done
-[ "$host" != 0.0.0.0 ] || host=127.0.0.1
-
-cat <<END
-==> starting the server; it says when it is ready. Ctrl-C ends it. Then try:
-
-    the chat page     http://$host:$port/
-    one question      curl http://$host:$port/v1/chat/completions -H 'Content-Type: application/json' \\
-                        -d '{"messages": [{"role": "user", "content": "What is a piano?"}], "temperature": 0}'
-    the terminal      $binary run -p "What is a piano?" --temp 0
-
-END
 # Relative paths mean what was typed: the server starts in the folder start.sh was called from.
 cd "$here"
-exec "$binary" serve ${arguments[@]+"${arguments[@]}"}
+exec "$binary" serve --examples ${arguments[@]+"${arguments[@]}"}

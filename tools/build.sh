@@ -21,8 +21,14 @@ jobs=${JOBS:-$(default_jobs)}
 
 log=$folder/configure.log
 mkdir -p "$folder"
+# A checkout that was copied or moved brings the build files of the old place, which build the old files.
+if [ -f "$folder/CMakeCache.txt" ] && ! grep -qxF "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" "$folder/CMakeCache.txt"; then
+  echo "==> $preset: this checkout has moved, configuring anew"
+  rm -f "$folder/CMakeCache.txt" "$folder/build.ninja"
+fi
 if [ ! -f "$folder/build.ninja" ]; then
   echo "==> $preset: configuring"
+  trap 'rm -f "$folder/CMakeCache.txt"; echo "build: interrupted" >&2; exit 130' INT
   if ! cmake --preset "$preset" >"$log" 2>&1; then
     cat "$log" >&2
     # A half-made cache would keep what went wrong, e.g. a compiler that has been installed since.
@@ -30,13 +36,16 @@ if [ ! -f "$folder/build.ninja" ]; then
     echo "build: configuring $preset failed" >&2
     exit 1
   fi
+  trap - INT
 fi
 
 # The fuzz preset is for the fuzz targets: its other binaries would only repeat the dev preset's.
 [ $# -gt 0 ] || [ "$preset" != fuzz ] || set -- fuzzers
 targets=()
 [ $# -eq 0 ] || targets=(--target "$@")
-echo "==> $preset: building with $jobs jobs (the first time takes minutes)"
+first_time=""
+[ -d "$folder/bin" ] || first_time=" (the first time takes minutes)"
+echo "==> $preset: building with $jobs jobs$first_time"
 started=$SECONDS
 # ninja prints a line a file; one about every ten seconds is enough. All else (errors) passes through.
 thin_out() {
@@ -58,7 +67,7 @@ cmake --build --preset "$preset" -j "$jobs" ${targets[@]+"${targets[@]}"} 2>&1 |
 status=${PIPESTATUS[0]}
 set -e
 if [ "$status" -ne 0 ]; then
-  echo "build: $preset failed; the compiler's words stand above" >&2
+  echo "build: $preset failed; its words stand above" >&2
   exit "$status"
 fi
 echo "==> $preset: built in $((SECONDS - started)) s"

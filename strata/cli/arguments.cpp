@@ -145,6 +145,9 @@ void read_command_line(const Parsed& parsed, Invocation& to) {
 
 Invocation parse_arguments(const std::vector<std::string>& arguments, const Environment& env) {
   Invocation result;
+  if (arguments.size() > 1 && arguments[0] == "help") {
+    return parse_arguments({arguments[1], "--help"}, env);
+  }
   if (arguments.empty() || arguments[0] == "--help" || arguments[0] == "-h" ||
       arguments[0] == "help") {
     result.reply = overview();

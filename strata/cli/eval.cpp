@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
@@ -24,13 +25,16 @@ struct Comparison {
   int n_drafts = 0;
 };
 
-Comparison compare(model::Instance& instance, const Reference& reference) {
+Comparison compare(model::Instance& instance, const Reference& reference, const Settings& s) {
   Comparison result;
+  Progress progress(s, "comparing");
+  size_t n_done = 0;
   engine::Evaluator evaluator(instance);
   const size_t columns = static_cast<size_t>(reference.n_vocab);
   for (const ReferenceSequence& sequence : reference.sequences) {
     const int n_drafts = static_cast<int>(sequence.drafts.size());
     result.n_drafts = std::max(result.n_drafts, n_drafts);
+    progress.show(n_done++, reference.sequences.size());
     evaluator.run(sequence.ids, n_drafts, [&](int draft, size_t first, View<const float> rows) {
       const std::vector<float>& wanted =
           draft == 0 ? sequence.logits : sequence.drafts[static_cast<size_t>(draft - 1)];
@@ -75,7 +79,7 @@ DraftNorm draft_norm(const Settings& s, const model::ModelFacts& facts) {
 
 void load(model::Instance& instance, const Settings& s) {
   report_choices(instance, s);
-  LoadProgress progress(s);
+  Progress progress(s);
   instance.load([&](Bytes done, Bytes total) { progress.show(done, total); });
   instance.seal();
 }
@@ -108,7 +112,7 @@ int against_reference(const Settings& s, const std::string& path) {
                        instance.model().info().n_vocab));
   }
   load(instance, s);
-  print(compare(instance, reference), reference, s.json);
+  print(compare(instance, reference, s), reference, s.json);
   return 0;
 }
 
@@ -116,6 +120,7 @@ int against_reference(const Settings& s, const std::string& path) {
 // stretch count.
 int of_text(const Settings& s, const std::string& path) {
   const std::string text = read_text_file(s.text, "text");
+  check_utf8(text, format("the text {}", s.text));
   model::InstanceOptions options = instance_options(s, path);
   options.max_out = kRowsOfLogits;
   model::Instance instance(options);
@@ -130,6 +135,7 @@ int of_text(const Settings& s, const std::string& path) {
   const size_t stretch = static_cast<size_t>(instance.options().max_context);
   double sum = 0;
   int64_t n = 0;
+  std::optional<Progress> progress(std::in_place, s, "reading the text");
   for (size_t at = 0; at + 1 < ids.size(); at += stretch) {
     const auto part = std::span(ids).subspan(at, std::min(stretch, ids.size() - at));
     evaluator.run(part, 0, [&](int, size_t first, View<const float> rows) {
@@ -140,8 +146,10 @@ int of_text(const Settings& s, const std::string& path) {
             part[first + r + 1]);
         ++n;
       }
+      progress->show(at + first, ids.size());
     });
   }
+  progress.reset();
   const double nll = sum / static_cast<double>(n);
   if (s.json) {
     std::cout << Json{{"tokens", n}, {"nll", nll}, {"ppl", std::exp(nll)}}.dump() << '\n';

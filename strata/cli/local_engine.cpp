@@ -13,7 +13,7 @@ LocalEngine::LocalEngine(const Settings& settings)
   };
   engine_ = std::make_unique<engine::Engine>(instance_, *tokenizer_, std::move(hooks));
   report_choices(instance_, settings);
-  LoadProgress progress(settings);
+  Progress progress(settings);
   engine_->prepare([&](Bytes done, Bytes total) { progress.show(done, total); });
 }
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -68,18 +69,34 @@ int run_program(const std::vector<std::string>& arguments) {
   return code;
 }
 
+// A message for the terminal. Its own line ends stay; those of words of the command line, names of
+// files above all, must not pass for some.
+std::string told(std::string text, const std::vector<std::string>& words) {
+  for (const std::string& word : words) {
+    if (word.find('\n') == std::string::npos) continue;
+    std::string one_line = word;
+    for (size_t at = 0; (at = one_line.find('\n', at)) != std::string::npos; at += 2) {
+      one_line.replace(at, 1, "\\n");
+    }
+    for (size_t at = 0; (at = text.find(word, at)) != std::string::npos; at += one_line.size()) {
+      text.replace(at, word.size(), one_line);
+    }
+  }
+  return gguf::printable(text);
+}
+
 }  // namespace
 }  // namespace strata::cli
 
 int main(int argc, char** argv) {
-  const auto fail = [](const char* text, int code) {
+  const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+  const auto fail = [&](const char* text, int code) {
     std::cout.flush();
-    // Names of files and words of the command line are part of it.
-    std::fprintf(stderr, "strata: %s\n", strata::gguf::printable(text).c_str());
+    std::fprintf(stderr, "strata: %s\n", strata::cli::told(text, words).c_str());
     return code;
   };
   try {
-    return strata::cli::run_program({argv + 1, argv + argc});
+    return strata::cli::run_program(words);
   } catch (const strata::Error& e) {
     return fail(e.what(), strata::exit_code(e.code()));
   } catch (const std::bad_alloc&) {

@@ -175,15 +175,16 @@ std::unique_ptr<text::ChatTemplate> read_chat_template(const gguf::Model& file,
       piece(tokenizer.bos_id()), piece(tokenizer.eos_id()));
 }
 
-LoadProgress::LoadProgress(const Settings& settings)
-    : begun_(std::chrono::steady_clock::now()),
+Progress::Progress(const Settings& settings, std::string what)
+    : what_(std::move(what)),
+      begun_(std::chrono::steady_clock::now()),
       wanted_(settings.progress || os::is_terminal(os::kStderr)) {}
 
-LoadProgress::~LoadProgress() {
+Progress::~Progress() {
   if (shown_) std::fprintf(stderr, "\r\033[K");
 }
 
-void LoadProgress::show(Bytes done, Bytes total) {
+void Progress::show(uint64_t done, uint64_t total) {
   if (!wanted_ || total == 0) return;
   if (std::chrono::steady_clock::now() - begun_ < kQuiet) return;
   const int percent =
@@ -191,7 +192,7 @@ void LoadProgress::show(Bytes done, Bytes total) {
   if (percent == percent_) return;
   percent_ = percent;
   shown_ = true;
-  std::fprintf(stderr, "\rreading weights: %d %%", percent);
+  std::fprintf(stderr, "\r%s: %d %%", what_.c_str(), percent);
 }
 
 }  // namespace strata::cli

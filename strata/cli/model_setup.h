@@ -38,18 +38,20 @@ std::unique_ptr<text::Tokenizer> read_tokenizer(const gguf::Model& file);
 std::unique_ptr<text::ChatTemplate> read_chat_template(const gguf::Model& file,
                                                        const text::Tokenizer& tokenizer);
 
-// Shows on stderr how far the loading is: from half a second on, if that is a terminal or was asked
+// Shows on stderr how far long work is: from half a second on, if that is a terminal or was asked
 // for. Clears its line when it goes.
-class LoadProgress {
+class Progress {
  public:
-  explicit LoadProgress(const Settings& settings);
-  ~LoadProgress();
-  LoadProgress(const LoadProgress&) = delete;
-  LoadProgress& operator=(const LoadProgress&) = delete;
+  explicit Progress(const Settings& settings, std::string what = "reading weights");
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
 
-  void show(Bytes done, Bytes total);
+  // In any unit.
+  void show(uint64_t done, uint64_t total);
 
  private:
+  std::string what_;
   std::chrono::steady_clock::time_point begun_;
   bool wanted_, shown_ = false;
   int percent_ = -1;

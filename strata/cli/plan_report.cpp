@@ -81,8 +81,9 @@ std::string places_text(const Solution& s, const PlanSubject& subject) {
 }
 
 std::string speed_text(double tokens_per_s) {
-  return tokens_per_s > 0 ? format("{:.1f} tokens/s", tokens_per_s)
-                          : "unknown (a rate is not known)";
+  return tokens_per_s > 0
+             ? format("{:.1f} tokens/s", tokens_per_s)
+             : "unknown (the machine's rates are not all known: ram, cards, link, storage)";
 }
 
 std::string expected_text(const Solution& s) {

@@ -12,6 +12,7 @@
 #include "strata/cli/local_engine.h"
 #include "strata/cli/sampling.h"
 #include "strata/gguf/escape.h"
+#include "strata/text/reasoning.h"
 #include "strata/text/utf8_stream.h"
 
 namespace strata::cli {
@@ -42,16 +43,24 @@ class Terminal {
  public:
   Terminal(const Settings& settings, LocalEngine& engine) : settings_(settings), engine_(engine) {}
 
-  // Prints the answer as it comes and returns it.
-  std::string answer(std::vector<int32_t> ids) {
+  // Prints the answer as it comes and returns it. What the model thinks goes to stderr: who pipes
+  // the answer on wants none of it.
+  std::string answer(const text::Prompt& prompt) {
+    text::ReasoningSplit split(prompt.in_reasoning);
+    return answer(prompt.ids, &split);
+  }
+  // A null split: all of it is answer.
+  std::string answer(std::vector<int32_t> ids, text::ReasoningSplit* split) {
     const int64_t n_prompt = static_cast<int64_t>(ids.size());
     const int64_t room = engine_.limits().n_context - n_prompt;
     if (room < 1 || settings_.max_tokens > room) {
       throw Error(
           ErrorCode::kInvalidArgument,
-          format("the prompt has {} tokens, {} are asked for, the context holds {}: raise "
-                 "--max-context",
-                 n_prompt, std::max<int64_t>(settings_.max_tokens, 1), engine_.limits().n_context));
+          format("the prompt has {} tokens, the answer is to have {}, the context holds {}: raise "
+                 "--max-context, or begin anew (in a chat: /reset)",
+                 n_prompt,
+                 settings_.max_tokens > 0 ? format("{}", settings_.max_tokens) : "at least 1",
+                 engine_.limits().n_context));
     }
     wire::Submit submit;
     submit.ids = std::move(ids);
@@ -62,15 +71,25 @@ class Terminal {
         static_cast<int32_t>(settings_.max_tokens > 0 ? settings_.max_tokens : room);
     std::string text;
     text::Utf8Stream utf8;
+    bool thought = false;
+    const auto show = [&](const text::ReasoningSplit::Part& part) {
+      if (!part.reasoning.empty()) std::fprintf(stderr, "%s", part.reasoning.c_str());
+      thought |= !part.reasoning.empty();
+      if (part.content.empty()) return;
+      if (thought) std::fprintf(stderr, "\n\n");
+      thought = false;
+      std::cout << part.content << std::flush;
+    };
     const auto print = [&](const std::string& part) {
       text += part;
-      std::cout << part << std::flush;
+      show(split != nullptr ? split->append(part) : text::ReasoningSplit::Part{.content = part});
     };
     const StopOnInterrupt guard;
     const LocalEngine::Answer answer = engine_.ask(
         std::move(submit), [&](std::string_view bytes) { print(utf8.append(bytes)); },
         StopOnInterrupt::stopped);
     print(utf8.finish());
+    if (split != nullptr) show(split->finish());
     std::cout << std::endl;
     if (answer.reason == wire::Reason::kLength) {
       std::fprintf(stderr, "[cut off: %d tokens are the limit]\n", answer.usage.completion_tokens);
@@ -96,8 +115,9 @@ class Terminal {
   LocalEngine& engine_;
 };
 
-int chat(Terminal& terminal, Chat& chat) {
-  std::fprintf(stderr, "Ctrl-C stops an answer, /reset begins anew, /exit leaves.\n");
+int chat(Terminal& terminal, Chat& chat, double temperature) {
+  std::fprintf(stderr, "Ctrl-C stops an answer, /reset begins anew, /exit leaves.%s\n",
+               temperature > 0 ? " Answers are drawn; with --temp 0 the likeliest is taken." : "");
   std::string line;
   while (true) {
     std::fprintf(stderr, "> ");
@@ -109,14 +129,14 @@ int chat(Terminal& terminal, Chat& chat) {
     }
     if (line.empty()) continue;
     if (line[0] == '/' && line.find(' ') == std::string::npos) {
-      std::fprintf(stderr, "%s: only /exit and /reset are known\n", line.c_str());
+      std::fprintf(stderr, "%s: there are /reset and /exit (or /quit)\n", line.c_str());
       continue;
     }
     chat.add_user(line);
     try {
       check_utf8(line, "the line");
-      text::Prompt prompt = chat.prompt();
-      chat.add_answer(terminal.answer(std::move(prompt.ids)), prompt.in_reasoning);
+      const text::Prompt prompt = chat.prompt();
+      chat.add_answer(terminal.answer(prompt), prompt.in_reasoning);
     } catch (const Error& e) {
       // The conversation goes on without what could not be answered.
       if (e.code() != ErrorCode::kInvalidArgument) throw;
@@ -154,18 +174,24 @@ int run_run(const Invocation& invocation) {
   LocalEngine engine(s);
   Terminal terminal(s, engine);
   if (s.raw) {
-    terminal.answer(text::with_bos(
-        engine.tokenizer(), engine.tokenizer().encode(prompt, text::SpecialParsing::kAllow)));
+    terminal.answer(text::with_bos(engine.tokenizer(),
+                                   engine.tokenizer().encode(prompt, text::SpecialParsing::kAllow)),
+                    nullptr);
     return Terminal::interrupted() ? 130 : 0;
+  }
+  if (!engine.instance().file().metadata().find_string("tokenizer.chat_template")) {
+    throw Error(ErrorCode::kUnsupported,
+                "this model has no chat template: give the text it is to go on from, as it is, "
+                "with --raw -p TEXT");
   }
   const auto chat_template = read_chat_template(engine.instance().file(), engine.tokenizer());
   if (s.think != "auto" && !chat_template->mentions("enable_thinking")) {
     warn("--think has no effect: the chat template of this model does not know enable_thinking");
   }
   Chat conversation(engine.tokenizer(), *chat_template, s.system, s.think);
-  if (!one_shot) return chat(terminal, conversation);
+  if (!one_shot) return chat(terminal, conversation, s.temp);
   conversation.add_user(prompt);
-  terminal.answer(conversation.prompt().ids);
+  terminal.answer(conversation.prompt());
   return Terminal::interrupted() ? 130 : 0;
 }
 

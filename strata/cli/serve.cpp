@@ -111,6 +111,32 @@ class SameModelLauncher final : public supervise::Launcher {
   const ModelFiles& files_;
 };
 
+// What a person may do now. Words for a shell are quoted; a key is not shown.
+std::string examples(const Settings& s, const server::Config& config, std::string url) {
+  const auto quoted = [](const std::string& word) {
+    std::string text = "'";
+    for (const char c : word) c == '\'' ? text += "'\\''" : text += c;
+    return text + "'";
+  };
+  for (const std::string_view any : {"0.0.0.0", "[::]"}) {
+    const size_t at = url.find(any);
+    if (at != std::string::npos) url.replace(at, any.size(), "127.0.0.1");
+  }
+  const std::string model = s.model.empty() ? "" : quoted(fs::absolute(s.model).string()) + " ";
+  const std::string key = config.api_keys.empty()
+                              ? ""
+                              : " -H 'Authorization: Bearer YOUR_KEY' \\\n                     ";
+  return format(
+      "\nReady. Ctrl-C ends it. Try:\n\n"
+      "    the chat page     {0}/\n"
+      "    one question      curl {0}/v1/chat/completions{1} -H 'Content-Type: application/json' "
+      "\\\n"
+      "                        -d '{{\"messages\": [{{\"role\": \"user\", \"content\": \"What is a "
+      "piano?\"}}], \"temperature\": 0}}'\n"
+      "    the terminal      {2} run {3}-p \"What is a piano?\" --temp 0\n\n",
+      url, key, quoted(program_path().string()), model);
+}
+
 }  // namespace
 
 bool has_server() { return true; }
@@ -130,10 +156,16 @@ int run_serve(const Invocation& invocation) {
   const auto frontend = server::text_frontend(*texts.tokenizer, *texts.chat_template);
   std::fprintf(stderr, "strata: serving %s on %s\n", server.config().model_name.c_str(),
                server.url().c_str());
+  supervise::Settings settings;
+  if (s.examples) {
+    settings.first_ready = [text = examples(s, server.config(), server.url())] {
+      std::fputs(text.c_str(), stderr);
+    };
+  }
   supervise::Supervisor engine(
       std::make_unique<SameModelLauncher>(
           supervise::process_launcher(engine_arguments(s, path, texts.files)), texts.files),
-      {});
+      settings);
   const int code = server.run(*frontend, engine);
   engine.stop();
   if (code != 0) {

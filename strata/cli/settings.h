@@ -39,6 +39,7 @@ struct Settings {
   bool show_plan = false;
   std::string weights = "auto";
 
+  bool examples = false;
   std::string host = "127.0.0.1";
   int64_t port = 8080;
   std::vector<std::string> api_keys;
@@ -94,6 +95,7 @@ struct Settings {
   std::string synth_emb = "Q6_K";
 
   bool synth_header_only = false;
+  bool force = false;
 
   std::string machine;
   std::string layer_split = "auto";

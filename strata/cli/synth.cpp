@@ -69,7 +69,8 @@ SynthShape shape_of(const Settings& s) {
   shape.header_only = s.synth_header_only;
   if (shape.top_k > shape.experts) {
     throw Error(ErrorCode::kInvalidArgument,
-                format("--top {} of --experts {}", shape.top_k, shape.experts));
+                format("--top {}: a token cannot use more experts than the --experts {} of a layer",
+                       shape.top_k, shape.experts));
   }
   shape.gate = type_for_rows("gate", s.synth_gate, shape.width);
   shape.down = type_for_rows("down", s.synth_down, shape.ff);
@@ -81,11 +82,15 @@ SynthShape shape_of(const Settings& s) {
 }
 
 // Before hours of writing rather than after. An older file of the name counts as occupied: it stays
-// until the new one is complete.
-void require_room(const fs::path& path, Bytes bytes) {
+// until the new one is complete. It may be a model that took a night to download.
+void require_room(const fs::path& path, Bytes bytes, bool replace) {
   std::error_code error;
   if (fs::exists(path, error) && !fs::is_regular_file(path, error)) {
     throw Error(ErrorCode::kInvalidArgument, format("{} is there and is no file", path.string()));
+  }
+  if (!replace && fs::exists(path, error)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("{} is there already; --force replaces it", path.string()));
   }
   const fs::path folder = path.has_parent_path() ? path.parent_path() : fs::path(".");
   const fs::space_info space = fs::space(folder, error);
@@ -137,7 +142,7 @@ int run_synth(const Invocation& invocation) {
   SynthModel model(shape_of(s));
   // Keys, table and padding are small beside the tensors: a megabyte or two.
   const Bytes bytes = (s.synth_header_only ? 0 : model.tensor_bytes()) + (Bytes{4} << 20);
-  require_room(s.model, bytes);
+  require_room(s.model, bytes, s.force);
   std::cout << format("{}: {} tensors, {}, of it experts {}\n", s.model, model.n_tensors(),
                       gigabytes(model.tensor_bytes()), gigabytes(model.expert_bytes()))
             << std::flush;

@@ -97,7 +97,7 @@ TEST(Escape, ControlBytesAndBadUtf8) {
   EXPECT_EQ(escaped("ab\xC3\xA4", 3), "ab...");
   EXPECT_EQ(escaped("abc", 3), "abc");
   // A message, parts of which are escaped already.
-  EXPECT_EQ(printable("no such file a\\nb\x1b[31m\nc\xff"), "no such file a\\nb\\x1b[31m\\nc\\xff");
+  EXPECT_EQ(printable("no such file a\\nb\x1b[31m\nc\xff"), "no such file a\\nb\\x1b[31m\nc\\xff");
   EXPECT_EQ(printable("abcdef", 3), "abc...");
 }
 

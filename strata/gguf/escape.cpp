@@ -54,7 +54,8 @@ void append_escaped(std::string& out, std::string_view bytes) {
   }
 }
 
-std::string cleaned(std::string_view text, size_t max_bytes, bool backslashes) {
+// whole: backslashes and ends of lines stay.
+std::string cleaned(std::string_view text, size_t max_bytes, bool whole) {
   std::string out;
   size_t i = 0;
   while (i < text.size()) {
@@ -64,7 +65,8 @@ std::string cleaned(std::string_view text, size_t max_bytes, bool backslashes) {
       out += "...";
       break;
     }
-    if (n == 0 || is_control(character) || (backslashes && character == "\\")) {
+    const bool stays = whole && character == "\n";
+    if (n == 0 || (is_control(character) && !stays) || (!whole && character == "\\")) {
       append_escaped(out, character);
     } else {
       out += character;
@@ -77,11 +79,11 @@ std::string cleaned(std::string_view text, size_t max_bytes, bool backslashes) {
 }  // namespace
 
 std::string escaped(std::string_view text, size_t max_bytes) {
-  return cleaned(text, max_bytes, true);
+  return cleaned(text, max_bytes, false);
 }
 
 std::string printable(std::string_view message, size_t max_bytes) {
-  return cleaned(message, max_bytes, false);
+  return cleaned(message, max_bytes, true);
 }
 
 }  // namespace strata::gguf

@@ -12,7 +12,8 @@ namespace strata::gguf {
 std::string escaped(std::string_view text, size_t max_bytes = 120);
 
 // A whole message, fit for a terminal: as escaped(), but a backslash stays one, as parts of the
-// message may have been escaped before.
+// message may have been escaped before, and lines stay lines: only what comes from a file is kept
+// from making some, by escaped().
 std::string printable(std::string_view message, size_t max_bytes = 4000);
 
 }  // namespace strata::gguf

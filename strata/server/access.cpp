@@ -52,8 +52,8 @@ Access::Access(const Config& config)
     if (trimmed(key).empty()) throw Error(ErrorCode::kInvalidArgument, "an API key is empty");
   if (keys_.empty() && !is_loopback(config.host))
     throw Error(ErrorCode::kInvalidArgument,
-                format("host {} can be reached from other machines: give an API key, or use "
-                       "127.0.0.1",
+                format("host {} can be reached from other machines: give an API key "
+                       "(--api-key-file, --api-key), or use 127.0.0.1",
                        config.host));
   hosts_.push_back(config.host);
   for (std::string& host : hosts_) host = host_name(host);

@@ -45,9 +45,11 @@ void check(const boost::system::error_code& error, const tcp::endpoint& endpoint
   if (!error) return;
   const std::string where = format("{} port {}", endpoint.address().to_string(), endpoint.port());
   if (error == asio::error::address_in_use)
-    throw Error(ErrorCode::kIo, format("{} is in use by another program ({}); choose another port, "
-                                       "or 0 for any free one",
-                                       where, error.message()));
+    throw Error(
+        ErrorCode::kIo,
+        format("{} is in use by another program ({}), perhaps a strata that runs already; choose "
+               "another one with --port, 0 for any that is free",
+               where, error.message()));
   if (error == asio::error::access_denied)
     throw Error(ErrorCode::kIo, format("{} may not be used ({}); choose a port above 1023", where,
                                        error.message()));

@@ -296,11 +296,16 @@ void Supervisor::on_ready(Engine& engine, wire::Ready&& ready) {
   engine.ready = true;
   log_info(format("engine ready after {} ms: {} slots, context of {} tokens",
                   since(engine.started).count(), ready.limits.n_slots, ready.limits.n_context));
-  const std::lock_guard lock(mutex_);
-  status_.limits = ready.limits;
-  judge_locked(engine);
-  ready_ = true;
-  send_waiting_locked();
+  bool first = false;
+  {
+    const std::lock_guard lock(mutex_);
+    first = status_.limits.n_context == 0;
+    status_.limits = ready.limits;
+    judge_locked(engine);
+    ready_ = true;
+    send_waiting_locked();
+  }
+  if (first && settings_.first_ready) settings_.first_ready();
 }
 
 void Supervisor::on_pulse(Engine& engine, wire::Pulse&& pulse) {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,8 @@ struct Settings {
   // A request that comes this long after giving up has the engine started once more.
   std::chrono::milliseconds second_chance_after{60'000};
   RestartPolicy::Settings restart;
+  // Called once, by the thread of the callbacks, when the first engine is ready. May be empty.
+  std::function<void()> first_ready;
 };
 
 // Keeps an engine running: starts it, watches it, starts another when it is gone, and carries the

@@ -61,6 +61,12 @@ class Synth(unittest.TestCase):
             self.assertAlmostEqual(float(said[1]) * 1e9, one.stat().st_size, delta=1e6)
             self.assertEqual(run("synth", two, *options, "--threads", "2").returncode, 0)
             self.assertEqual(one.read_bytes(), two.read_bytes())
+            # What is there may have taken a night to download.
+            result = run("synth", two, "--header-only")
+            self.assertEqual(result.returncode, 64)
+            self.assertIn("--force", result.stderr)
+            self.assertEqual(one.read_bytes(), two.read_bytes())
+            self.assertEqual(run("synth", two, *options, "--force").returncode, 0)
             result = run("bench", one, "--prompt", "4", "--gen", "3", "--no-bandwidth", "--json")
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertGreater(json.loads(result.stdout)["decode_tokens_per_s"], 0)

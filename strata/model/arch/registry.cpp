@@ -25,8 +25,8 @@ const ArchitectureEntry& find_architecture(const gguf::Model& file) {
     known += (known.empty() ? "" : ", ") + std::string(entry.name);
   }
   throw Error(ErrorCode::kUnsupported,
-              format("{}: architecture {} (known: {})", file.metadata().file(),
-                     gguf::escaped(name.value_or("not given")), known));
+              format("{}: the architecture {} is not supported by this version ({} is)",
+                     file.metadata().file(), gguf::escaped(name.value_or("not given")), known));
 }
 
 }  // namespace strata::model

@@ -73,7 +73,7 @@ TEST(Arguments, HelpAndVersionReply) {
 TEST(Arguments, WhatCannotBeMeantIsRefusedWithAHint) {
   EXPECT_THAT(complaint({"rnu"}), HasSubstr("did you mean run?"));
   EXPECT_THAT(complaint({"run", "--max-contxt", "5"}), HasSubstr("did you mean --max-context?"));
-  EXPECT_THAT(complaint({"run", "--spec", "4"}), HasSubstr("not in this version"));
+  EXPECT_THAT(complaint({"run", "--kv-resident", "4"}), HasSubstr("not in this version"));
   EXPECT_THAT(complaint({"run", "-x"}), HasSubstr("no option -x"));
   EXPECT_THAT(complaint({"run", "----temp", "1"}),
               HasSubstr("no option ----temp, did you mean --temp?"));

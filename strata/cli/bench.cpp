@@ -21,6 +21,7 @@ using Json = nlohmann::ordered_json;
 // Of each, tokens per second.
 struct Rates {
   std::vector<double> prompt, decode;
+  wire::Drafts drafts;  // of the last answer
 };
 
 struct Report {
@@ -33,6 +34,7 @@ struct Report {
     double one_ms = 0, ms = 0, ratio = 0, one_experts = 0, experts = 0;
   };
   std::optional<Window> window;
+  wire::Drafts drafts;  // of the last run
 
   // What reading the weights allows, in tokens per second; 0: unknown.
   double bound() const {
@@ -67,6 +69,7 @@ void measure(LocalEngine& engine, const wire::Submit& request, Rates& rates) {
   const LocalEngine::Answer answer = engine.ask(request, {}, {});
   const int n_read = answer.usage.prompt_tokens - answer.usage.cached_tokens;
   rates.prompt.push_back(n_read * 1000.0 / answer.timings.prompt_ms);
+  rates.drafts = answer.drafts;
   const int n = answer.usage.completion_tokens - 1;
   if (n > 0) rates.decode.push_back(n * 1000.0 / answer.timings.decode_ms);
 }
@@ -109,9 +112,9 @@ Settings checked(Settings s) {
 
 // A context that was not asked for follows from the options of this command, and so does the advice
 // when it is too long.
-LocalEngine open_engine(const Settings& s, bool context_is_asked_for) {
+LocalEngine open_engine(const Invocation& invocation, bool context_is_asked_for) {
   try {
-    return LocalEngine(s);
+    return LocalEngine(invocation);
   } catch (const Error& e) {
     constexpr std::string_view kOption = "--max-context";
     std::string text = e.what();
@@ -122,11 +125,12 @@ LocalEngine open_engine(const Settings& s, bool context_is_asked_for) {
   }
 }
 
-Report measure_all(const Settings& s, bool context_is_asked_for, os::PeakAnonMemory& anon,
-                   Json& facts) {
+Report measure_all(const Invocation& invocation, bool context_is_asked_for,
+                   os::PeakAnonMemory& anon, Json& facts) {
+  const Settings& s = invocation.settings;
   Report report;
   const auto begun = std::chrono::steady_clock::now();
-  LocalEngine engine = open_engine(s, context_is_asked_for);
+  LocalEngine engine = open_engine(invocation, context_is_asked_for);
   const std::chrono::duration<double> load = std::chrono::steady_clock::now() - begun;
   report.load_s = load.count();
   engine.make_up_contexts(s.depth, seed_of(s));
@@ -141,6 +145,7 @@ Report measure_all(const Settings& s, bool context_is_asked_for, os::PeakAnonMem
   for (int64_t i = 0; i < s.repeat; ++i) measure(engine, request, rates);
   report.prompt = median(rates.prompt);
   report.decode = median(rates.decode);
+  report.drafts = rates.drafts;
   if (s.window > 0) report.window = measure_window(engine, s);
 
   // Before the memory that the bandwidth is measured with, which is not the model's.
@@ -179,6 +184,11 @@ Json to_json(const Report& r, const Settings& s, const Json& facts) {
     out["window_one_row_ms"] = r.window->one_ms;
     out["window_experts_per_layer"] = r.window->experts;
   }
+  if (!r.drafts.guessed.empty()) {
+    out["draft_passes"] = r.drafts.passes;
+    out["draft_guessed"] = r.drafts.guessed;
+    out["draft_right"] = r.drafts.right;
+  }
   out.update(facts);
   return out;
 }
@@ -201,6 +211,8 @@ std::string to_text(const Report& r, const Settings& s) {
         r.window->ratio, s.window, r.window->ms, r.window->one_ms, r.window->experts,
         r.window->one_experts);
   }
+  const std::string drafts = drafts_text(r.drafts);
+  if (!drafts.empty()) text += format("guesses  {}\n", drafts);
   text += format("loading  {:8.2f} s\n", r.load_s);
   text += format("memory   {} at most, {} of it not mapped from files\n",
                  memory::bytes_text(r.peak_rss), memory::bytes_text(r.peak_anon));
@@ -211,10 +223,11 @@ std::string to_text(const Report& r, const Settings& s) {
 
 int run_bench(const Invocation& invocation) {
   os::PeakAnonMemory anon;
-  const Settings s = checked(invocation.settings);
+  Invocation resolved = invocation;
+  const Settings& s = resolved.settings = checked(invocation.settings);
   Json facts;
   const bool context_is_asked_for = invocation.settings.max_context > 0;
-  const Report report = measure_all(s, context_is_asked_for, anon, facts);
+  const Report report = measure_all(resolved, context_is_asked_for, anon, facts);
   if (!s.no_bandwidth && report.bandwidth.bytes_per_s == 0) {
     warn("too little memory is free to measure how fast it can be read");
   }

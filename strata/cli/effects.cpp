@@ -17,6 +17,11 @@ std::vector<std::string> without_effect(const Invocation& invocation) {
     }
   };
   idle(s.rope_scaling != "yarn", {"rope-scale", "yarn-orig-ctx"}, "without --rope-scaling yarn");
+  const bool guesses = s.spec.value_or(invocation.command == kBench ? 0 : 1) > 0;
+  if (invocation.command != kEval && invocation.command != kPlan) {
+    idle(!guesses, {"mtp", "mtp-hnorm", "spec-min-p"}, s.spec ? "with --spec 0" : "without --spec");
+    idle(guesses && s.mtp == "off", {"mtp-hnorm", "spec-min-p"}, "with --mtp off");
+  }
   // A request may bring its own temperature, so for the server all of them count.
   if (invocation.command == kRun) {
     idle(s.temp == 0, {"top-k", "top-p", "min-p", "seed"},

@@ -134,8 +134,10 @@ void or_leave(wire::Link& link, const Body& body) {
   }
 }
 
-void serve(const Settings& s, wire::Link& link, Reception& reception, FrontThread& front) {
-  model::InstanceOptions options = instance_options(s, s.model);
+void serve(const Invocation& invocation, wire::Link& link, Reception& reception,
+           FrontThread& front) {
+  const Settings& s = invocation.settings;
+  model::InstanceOptions options = answering_options(invocation, s.model);
   options.slots = static_cast<int>(s.batch > 0 ? s.batch : 2);
   model::Instance instance(options);
   require_files(instance.file(), s.model_files);
@@ -143,7 +145,7 @@ void serve(const Settings& s, wire::Link& link, Reception& reception, FrontThrea
   engine::EngineHooks hooks;
   hooks.emit = [&](std::span<const wire::Addressed> events) { link.send(events); };
   hooks.receiver_full = [&] { return link.backlog_bytes() > kFullBytes; };
-  engine::Engine engine(instance, *tokenizer, std::move(hooks));
+  engine::Engine engine(instance, *tokenizer, std::move(hooks), engine_options(invocation));
   report_choices(instance, s);
   engine.prepare([&](Bytes done, Bytes total) {
     const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
@@ -170,7 +172,7 @@ int run_engine(const Invocation& invocation) {
                   static_cast<uint32_t>(s.incarnation));
   Reception reception;
   FrontThread front(link, reception);
-  or_leave(link, [&] { serve(s, link, reception, front); });
+  or_leave(link, [&] { serve(invocation, link, reception, front); });
   return 0;
 }
 

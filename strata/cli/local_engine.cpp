@@ -4,14 +4,16 @@
 
 namespace strata::cli {
 
-LocalEngine::LocalEngine(const Settings& settings)
-    : instance_(instance_options(settings, find_model(settings))),
+LocalEngine::LocalEngine(const Invocation& invocation)
+    : instance_(answering_options(invocation, find_model(invocation.settings))),
       tokenizer_(read_tokenizer(instance_.file())) {
   engine::EngineHooks hooks;
   hooks.emit = [this](std::span<const wire::Addressed> events) {
     for (const wire::Addressed& each : events) take(each);
   };
-  engine_ = std::make_unique<engine::Engine>(instance_, *tokenizer_, std::move(hooks));
+  engine_ = std::make_unique<engine::Engine>(instance_, *tokenizer_, std::move(hooks),
+                                             engine_options(invocation));
+  const Settings& settings = invocation.settings;
   report_choices(instance_, settings);
   Progress progress(settings);
   engine_->prepare([&](Bytes done, Bytes total) { progress.show(done, total); });
@@ -47,7 +49,7 @@ LocalEngine::Answer LocalEngine::ask(wire::Submit submit,
     }
   }
   if (failed_) throw Error(failed_->code, failed_->message);
-  return {finished_->reason, finished_->usage, finished_->timings};
+  return {finished_->reason, finished_->usage, finished_->timings, finished_->drafts};
 }
 
 }  // namespace strata::cli

@@ -16,12 +16,13 @@ class LocalEngine {
  public:
   // Opens the model, says what was chosen, reads the weights. Errors: those of model::Instance and
   // Engine::prepare.
-  explicit LocalEngine(const Settings& settings);
+  explicit LocalEngine(const Invocation& invocation);
 
   struct Answer {
     wire::Reason reason = wire::Reason::kStop;
     wire::Usage usage;
     wire::Timings timings;
+    wire::Drafts drafts;
   };
   // Runs a request to its end. on_bytes gets the bytes of the answer as they come; cancelled is
   // asked between steps, both may be empty. Errors: what the engine fails it with.

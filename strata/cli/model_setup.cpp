@@ -23,6 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// Enough for code that is repeated; few are often right beyond it.
+constexpr int kUsualGuesses = 8;
 constexpr const char* kDemo = "models/strata-demo.gguf";
 // Where nothing is loaded faster than this, a line that comes and goes would only flicker.
 constexpr std::chrono::milliseconds kQuiet{500};
@@ -124,6 +126,28 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
   return options;
 }
 
+model::InstanceOptions answering_options(const Invocation& invocation, const std::string& path) {
+  const Settings& s = invocation.settings;
+  model::InstanceOptions options = instance_options(s, path);
+  options.spec = max_guesses(invocation);
+  options.draft = options.spec > 0 && s.mtp != "off";
+  if (s.mtp_hnorm != "auto") options.draft_norm_per_stream = s.mtp_hnorm == "stream";
+  return options;
+}
+
+int max_guesses(const Invocation& invocation) {
+  const int usual = invocation.command == kBench ? 0 : kUsualGuesses;
+  const std::optional<uint64_t>& asked = invocation.settings.spec;
+  return asked ? static_cast<int>(*asked) : usual;
+}
+
+engine::EngineOptions engine_options(const Invocation& invocation) {
+  const Settings& s = invocation.settings;
+  return {.drafts = {.most = max_guesses(invocation),
+                     .automatic = !s.spec.has_value(),
+                     .min_probability = static_cast<float>(s.spec_min_p)}};
+}
+
 void report_choices(model::Instance& instance, const Settings& settings) {
   std::string line;
   for (const memory::Decision& d : instance.decisions()) {
@@ -141,6 +165,21 @@ void report_choices(model::Instance& instance, const Settings& settings) {
   } else {
     log_debug(format("plan:\n{}", table));
   }
+}
+
+std::string drafts_text(const wire::Drafts& drafts) {
+  if (drafts.guessed.empty() || drafts.passes == 0) return {};
+  uint64_t n_right = 0;
+  std::string shares;
+  for (size_t i = 0; i < drafts.guessed.size(); ++i) {
+    n_right += drafts.right[i];
+    shares +=
+        format("{}{} % of {}", i == 0 ? "" : ", ",
+               drafts.right[i] * 100 / std::max<uint64_t>(drafts.guessed[i], 1), drafts.guessed[i]);
+  }
+  const auto passes = static_cast<double>(drafts.passes);
+  return format("{:.2f} tokens a pass, right {}", 1 + static_cast<double>(n_right) / passes,
+                shares);
 }
 
 std::string model_name(const std::string& path) {

@@ -17,6 +17,8 @@ namespace {
 
 // Every command that opens a model.
 constexpr unsigned kModel = kServe | kRun | kBench | kEval | kEngine;
+// Those of them that answer.
+constexpr unsigned kAnswers = kServe | kRun | kBench | kEngine;
 constexpr unsigned kSampling = kServe | kRun;
 constexpr double kAny = std::numeric_limits<double>::max();
 constexpr double kMaxCount = 1 << 30;
@@ -54,6 +56,10 @@ const OptionSpec kTable[] = {
     {"max-context", "auto|N", &Settings::max_context, kModel | kPlan, "Model",
      "tokens of prompt and answer together; auto: what the model was trained on, at most 16384", 1,
      kMaxCount},
+    {"mtp", "auto|off", &Settings::mtp, kAnswers, "Model",
+     "guess tokens with the model's draft (MTP) layer; auto: if the file has one"},
+    {"mtp-hnorm", "auto|stream|full", &Settings::mtp_hnorm, kAnswers, "Model",
+     "norm of the residual in front of the MTP layer; auto: as the file says"},
     {"prefill", "auto|N", &Settings::prefill, kModel | kPlan, "Model",
      "prompt tokens that are computed at once; auto: 512", 1, 65536},
     {"rope-scale", "S", &Settings::rope_scale, kModel | kPlan, "Model",
@@ -63,6 +69,13 @@ const OptionSpec kTable[] = {
      "how positions beyond the trained context are made; auto: as the file says"},
     {"show-plan", "", &Settings::show_plan, kModel, "Model",
      "print what will lie where, in bytes, before the weights are read"},
+    {"spec", "auto|N", &Settings::spec, kAnswers | kPlan, "Model",
+     "tokens of an answer that are guessed and then verified in one step; 0: none; auto: at most "
+     "8, "
+     "as many as make it faster; of bench: none",
+     0, 32, "", "", "auto"},
+    {"spec-min-p", "P", &Settings::spec_min_p, kAnswers, "Model",
+     "guessing stops in front of a token to which the MTP layer gives less probability", 0, 1},
     {"threads", "auto|N", &Settings::threads, kModel | kPlan | kSynth, "Model",
      "threads to compute with; auto: physical cores within the limits of this process", 1, 1024},
     {"weights", "auto|mapped|tiles|copied", &Settings::weights, kModel | kPlan, "Model",
@@ -209,14 +222,11 @@ const OptionSpec kTable[] = {
 };
 
 // Of later versions, so that nobody takes them for a typing mistake.
-constexpr std::string_view kLater[] = {"batch-mtp",        "expert-cache",
-                                       "expert-profile",   "kv-resident",
-                                       "mmap-experts",     "native",
-                                       "pcie-frac",        "peer-device",
-                                       "ple-gguf",         "ple-io",
-                                       "resident-experts", "spec",
-                                       "spec-min-p",       "vram-reserve-later-mib",
-                                       "vram-reserve-mib"};
+constexpr std::string_view kLater[] = {
+    "batch-mtp",       "expert-cache", "expert-profile",   "kv-resident",
+    "mmap-experts",    "native",       "pcie-frac",        "peer-device",
+    "ple-gguf",        "ple-io",       "resident-experts", "vram-reserve-later-mib",
+    "vram-reserve-mib"};
 
 [[noreturn]] void refuse(const OptionSpec& option, std::string_view text, std::string_view why) {
   throw Error(ErrorCode::kInvalidArgument, format("--{} {}: {}", option.name, text, why));

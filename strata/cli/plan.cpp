@@ -62,12 +62,15 @@ memory::PlanWishes wishes_of(const Settings& s, const model::ModelFacts& facts) 
   return w;
 }
 
-model::ModelOptions options_of(const Settings& s, const model::ModelFacts& facts) {
+model::ModelOptions options_of(const Invocation& invocation, const model::ModelFacts& facts) {
+  const Settings& s = invocation.settings;
+  const int window = max_guesses(invocation) + 1;
   const int slots = s.batch > 0 ? static_cast<int>(s.batch) : kUsualSlots;
   const model::InstanceOptions asked = instance_options(s, s.model);
   model::ModelOptions options{
       .slots = slots,
-      .max_out = slots,
+      .max_out = slots * window,
+      .window = window,
       .cache = asked.kv.value_or(facts.f32_attention ? kernels::CacheType::kF32
                                                      : kernels::CacheType::kF16),
       .packing = asked.weights == model::WeightForm::kMapped ? kernels::Packing::kGguf
@@ -122,7 +125,7 @@ int run_plan(const Invocation& invocation) {
     wishes.profile = &*profile;
   }
 
-  const model::ModelPlanSource source(*blueprint, options_of(s, facts), machine);
+  const model::ModelPlanSource source(*blueprint, options_of(invocation, facts), machine);
   const memory::Solution solution = memory::solve(source, machine, wishes);
   const PlanSubject subject{
       .model = subject_text(path, facts), .machine = machine.name, .n_experts = facts.n_experts};

@@ -109,6 +109,8 @@ class Terminal {
                  a.usage.prompt_tokens, a.timings.prompt_ms,
                  a.usage.prompt_tokens * 1000.0 / a.timings.prompt_ms, a.usage.completion_tokens,
                  a.timings.decode_ms, n > 0 ? n * 1000.0 / a.timings.decode_ms : 0.0);
+    const std::string drafts = drafts_text(a.drafts);
+    if (!drafts.empty()) std::fprintf(stderr, "[guesses: %s]\n", drafts.c_str());
   }
 
   const Settings& settings_;
@@ -171,7 +173,7 @@ int run_run(const Invocation& invocation) {
   if (!one_shot && s.raw) {
     throw Error(ErrorCode::kInvalidArgument, "--raw needs a prompt: -p TEXT or --prompt-file FILE");
   }
-  LocalEngine engine(s);
+  LocalEngine engine(invocation);
   Terminal terminal(s, engine);
   if (s.raw) {
     terminal.answer(text::with_bos(engine.tokenizer(),

@@ -36,6 +36,8 @@ struct Settings {
   std::string rope_scaling = "auto";
   double rope_scale = 0;
   int64_t yarn_orig_ctx = 0;
+  std::optional<uint64_t> spec;  // nothing: auto
+  double spec_min_p = 0;
   bool show_plan = false;
   std::string weights = "auto";
 

@@ -34,6 +34,7 @@ void Answers::say(const Request& request, wire::Event&& event) {
 void Answers::end(Request& request, wire::Event&& event) {
   say(request, std::move(event));
   request.session.reset();
+  request.drafting.cells.reset();
   request.ended = true;
 }
 
@@ -107,7 +108,9 @@ void Answers::finish(Request& request, wire::Reason reason) {
                                .cached_tokens = static_cast<int32_t>(request.n_cached)},
                      .timings = {.queue_ms = ms_between(request.arrived, started),
                                  .prompt_ms = ms_between(started, first),
-                                 .decode_ms = ms_between(first, now)}});
+                                 .decode_ms = ms_between(first, now),
+                                 .draft_ms = request.draft_ms},
+                     .drafts = request.drafts});
 }
 
 void Answers::fail(Request& request, ErrorCode code, std::string message, bool retry) {

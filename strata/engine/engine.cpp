@@ -7,6 +7,7 @@
 #include "strata/base/log.h"
 #include "strata/engine/admission.h"
 #include "strata/engine/schedule.h"
+#include "strata/engine/window.h"
 #include "strata/model/seeded_context.h"
 
 namespace strata::engine {
@@ -18,15 +19,17 @@ constexpr std::chrono::milliseconds kPause(2);
 }  // namespace
 
 Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks,
-               const Clock& clock)
+               const EngineOptions& options, const Clock& clock)
     : instance_(instance),
       tokenizer_(tokenizer),
       hooks_(std::move(hooks)),
+      options_(options),
       clock_(clock),
       answers_(tokenizer, clock),
       sampler_(instance.options().max_out, instance.options().max_context,
                instance.model().info().n_vocab, instance.stream(), instance.plan()),
-      runner_(instance, sampler_),
+      runner_(instance, sampler_, answers_),
+      drafter_(instance, sampler_, options.drafts, clock),
       seeds_(std::random_device{}()) {
   if (tokenizer.n_vocab() > instance.model().info().n_vocab) {
     throw Error(ErrorCode::kCorruptFile,
@@ -46,7 +49,23 @@ void Engine::prepare(const std::function<void(Bytes, Bytes)>& progress) {
   instance_.load(progress);
   instance_.with_ledger([&] { sampler_.allocate(); });
   rehearse();
+  if (drafter_.on() && options_.drafts.automatic) measure_windows();
   instance_.seal();
+}
+
+// What a window of several rows costs, before the first answer depends on it. Steps of answers go
+// on measuring.
+void Engine::measure_windows() {
+  constexpr int kRounds = 3;
+  const auto least = [](const std::vector<double>& ms) { return *std::ranges::min_element(ms); };
+  const model::ModelOptions& options = instance_.options();
+  const int64_t context = std::min<int64_t>(64, options.max_context - options.window);
+  if (context < 1) return;
+  for (int rows = 2; rows <= std::min(options.window, options.chunk); rows = 2 * rows - 1) {
+    const WindowTimes times = time_window(instance_, context, rows, kRounds, 1, clock_);
+    drafter_.costs().add_step(1, least(times.one_ms));
+    drafter_.costs().add_step(rows, least(times.window_ms));
+  }
 }
 
 // A full chunk through every op, so that what cannot work shows before READY, and the pages of
@@ -60,9 +79,9 @@ void Engine::rehearse() {
   request.session =
       std::make_unique<model::SessionState>(instance_.model().states(), static_cast<int64_t>(n));
   StepPlan plan;
-  plan.push_back({.request = &request, .ids = request.submit.ids, .samples = true});
+  plan.push_back({.request = &request, .ids = request.submit.ids, .n_outputs = 1});
   const StepResult result = runner_.finish(runner_.submit(std::move(plan)));
-  if (result.chosen.at(0) < 0) {
+  if (result.parts.at(0).tokens.at(0) < 0) {
     throw Error(ErrorCode::kCorruptFile,
                 "a trial step gave no finite logit: the weights of this file are broken");
   }
@@ -140,6 +159,7 @@ bool Engine::admit(Request& request) {
                         made_up_seed_);
     request.n_read = request.n_cached;
   }
+  drafter_.begin(request);
   request.started = clock_.now();
   return true;
 }
@@ -156,15 +176,14 @@ void Engine::admit() {
 }
 
 void Engine::accept(const StepPlan& parts, const StepResult& result) {
-  size_t next = 0;
-  for (const StepPart& part : parts) {
-    Request& request = *part.request;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    Request& request = *parts[i].request;
     if (!request.decoding()) {
-      request.n_read += part.ids.size();
-      n_prompt_tokens_ += part.ids.size();
+      request.n_read += parts[i].ids.size();
+      n_prompt_tokens_ += parts[i].ids.size();
       answers_.progress(request);
     }
-    if (part.samples) answers_.accept(request, result.chosen[next++]);
+    for (const int32_t id : result.parts[i].tokens) answers_.accept(request, id);
   }
 }
 
@@ -191,6 +210,7 @@ void Engine::fail_all(const StepPlan& plan, ErrorCode code, const std::string& w
 }
 
 void Engine::compute(const StepPlan& plan) {
+  const Clock::TimePoint begun = clock_.now();
   StepResult result;
   try {
     result = run_twice(plan);
@@ -201,7 +221,26 @@ void Engine::compute(const StepPlan& plan) {
     return fail_all(plan, ErrorCode::kInternal, error.what());
   }
   // The rows are committed; whatever happens now must not run them again.
+  const std::chrono::duration<double, std::milli> time = clock_.now() - begun;
+  drafter_.learn(plan, result, time.count());
+  int answer_rows = 0;
+  for (const StepPart& part : plan) {
+    if (part.decodes()) answer_rows += static_cast<int>(part.ids.size());
+  }
+  pace_.add(answer_rows, result.n_rows - answer_rows, time.count(), drafter_.costs());
   accept(plan, result);
+  if (!drafter_.on()) return;
+  flush();  // what is known need not wait for guesses
+  drafter_.draft(plan, result);
+  const std::lock_guard lock(mutex_);
+  drafts_ = drafter_.totals();
+}
+
+StepPlan Engine::plan_rows() const {
+  const auto chunk = static_cast<size_t>(instance_.options().chunk);
+  const bool answers_run =
+      std::ranges::any_of(running_, [](const auto& request) { return request->decoding(); });
+  return plan_step(running_, chunk, pace_.rows(chunk, answers_run));
 }
 
 bool Engine::step() {
@@ -209,8 +248,7 @@ bool Engine::step() {
   drop_cancelled();
   admit();
   const bool full = hooks_.receiver_full && hooks_.receiver_full();
-  const StepPlan plan =
-      full ? StepPlan{} : plan_step(running_, static_cast<size_t>(instance_.options().chunk));
+  const StepPlan plan = full ? StepPlan{} : plan_rows();
   if (plan.empty()) {
     flush();
     return false;
@@ -260,6 +298,8 @@ wire::Pulse Engine::pulse() const {
                 .answer_tokens = answers_.n_tokens(),
                 .steps = n_steps_,
                 .failed_steps = n_failed_steps_};
+  const std::lock_guard lock(mutex_);
+  pulse.work.drafts = drafts_;
   return pulse;
 }
 

@@ -14,8 +14,10 @@
 
 #include "strata/base/clock.h"
 #include "strata/engine/answers.h"
+#include "strata/engine/drafter.h"
 #include "strata/engine/request.h"
 #include "strata/engine/sampler.h"
+#include "strata/engine/schedule.h"
 #include "strata/engine/step.h"
 #include "strata/model/instance.h"
 #include "strata/text/tokenizer.h"
@@ -30,6 +32,10 @@ struct EngineHooks {
   std::function<bool()> receiver_full;
 };
 
+struct EngineOptions {
+  DraftOptions drafts;
+};
+
 // Owns all sessions and runs them on one thread: takes requests and cancellations, chooses the rows
 // of a step, computes, samples, tells. Used in-process and behind the wire alike.
 //
@@ -39,7 +45,7 @@ class Engine {
  public:
   // instance is opened and not loaded; all outlive the engine. The clock is that of timings.
   Engine(model::Instance& instance, const text::Tokenizer& tokenizer, EngineHooks hooks,
-         const Clock& clock = steady_clock());
+         const EngineOptions& options = {}, const Clock& clock = steady_clock());
   ~Engine();
 
   // Loads the weights, runs one step as a rehearsal and seals the ledger.
@@ -61,6 +67,9 @@ class Engine {
   // One step, if there is something to do. Errors: as run.
   bool step();
 
+  // For tests, between steps.
+  std::span<const std::unique_ptr<Request>> running() const { return running_; }
+
   wire::Pulse pulse() const;
   uint64_t n_failed_steps() const { return n_failed_steps_; }
 
@@ -72,28 +81,34 @@ class Engine {
   void drop_cancelled();
   void admit();
   bool admit(Request& request);
+  StepPlan plan_rows() const;
   void compute(const StepPlan& plan);
   StepResult run_twice(const StepPlan& plan);
   void fail_all(const StepPlan& plan, ErrorCode code, const std::string& why);
   void accept(const StepPlan& parts, const StepResult& result);
   void flush() { answers_.flush(hooks_.emit); }
   void rehearse();
+  void measure_windows();
   int64_t now_ns() const;
 
   model::Instance& instance_;
   const text::Tokenizer& tokenizer_;
   EngineHooks hooks_;
+  EngineOptions options_;
   const Clock& clock_;
   Answers answers_;
   Sampler sampler_;
   StepRunner runner_;
+  Drafter drafter_;
+  PromptPace pace_;
   std::mt19937_64 seeds_;
   int64_t made_up_tokens_ = 0;
   uint64_t made_up_seed_ = 0;
 
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Incoming> incoming_;  // guarded by mutex_
+  wire::Drafts drafts_;             // guarded by mutex_: for pulse()
   bool stopping_ = false;           // the engine thread's
 
   std::deque<std::unique_ptr<Request>> waiting_;

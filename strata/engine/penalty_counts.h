@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -18,8 +19,10 @@ class PenaltyCounts {
  public:
   PenaltyCounts(const wire::Sampling& sampling, std::span<const int32_t> prompt);
 
-  // The next token of the answer.
-  void push(int32_t id);
+  // The next token of the answer. Returns the one that left the window for it.
+  std::optional<int32_t> push(int32_t id);
+  // Takes back the last push, of this id, that returned this.
+  void take_back(int32_t id, std::optional<int32_t> left);
   // One an id, in no order; empty if no penalty is on.
   std::span<const kernels::TokenCount> counts() const { return counts_; }
 
@@ -27,6 +30,7 @@ class PenaltyCounts {
   size_t at(int32_t id);
   void enter(int32_t id);
   void leave(int32_t id);
+  void drop_unused(size_t index);
 
   bool answer_counts_, repeats_;
   int32_t window_;              // tokens; -1: all

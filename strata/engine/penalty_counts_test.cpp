@@ -51,6 +51,16 @@ TEST(PenaltyCounts, AreWhatARecountGives) {
           for (int32_t& id : prompt) id = draw();
           PenaltyCounts counts(s, prompt);
           for (int i = 0; i < 100; ++i) {
+            // Guesses come and go.
+            std::vector<int32_t> ahead(static_cast<size_t>(i % 5));
+            std::vector<std::optional<int32_t>> left;
+            std::vector<int32_t> guessed = answer;
+            for (int32_t& id : ahead) {
+              guessed.push_back(id = draw());
+              left.push_back(counts.push(id));
+            }
+            ASSERT_EQ(of(counts), naive(s, prompt, guessed)) << window << " after " << i;
+            for (size_t j = ahead.size(); j > 0; --j) counts.take_back(ahead[j - 1], left[j - 1]);
             ASSERT_EQ(of(counts), naive(s, prompt, answer)) << window << " after " << i;
             answer.push_back(draw());
             counts.push(answer.back());

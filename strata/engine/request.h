@@ -6,12 +6,25 @@
 #include <vector>
 
 #include "strata/base/clock.h"
+#include "strata/engine/draft/depth.h"
+#include "strata/engine/draft/lookup.h"
 #include "strata/engine/penalty_counts.h"
 #include "strata/engine/stop_matcher.h"
 #include "strata/model/state.h"
 #include "strata/wire/messages.h"
 
 namespace strata::engine {
+
+// What guesses the tokens of a request, and how well.
+struct Drafting {
+  std::vector<int32_t> guesses;                // for the next step
+  size_t source = 0;                           // who made them
+  bool follows = false;                        // the draft layer reads what the trunk reads
+  int n_idle = 0;                              // steps in a row without a guess of the draft layer
+  std::unique_ptr<model::SessionState> cells;  // of the draft layer
+  LookupIndex lookup;
+  std::vector<DepthChoice> depth;  // of each source
+};
 
 // A request from its arrival to its end. Owned by the engine's thread.
 struct Request {
@@ -30,18 +43,23 @@ struct Request {
   StopMatcher matcher;
   PenaltyCounts penalties;                       // of the answer so far
   std::unique_ptr<model::SessionState> session;  // from admission on
-  size_t n_read = 0;                             // prompt tokens that are committed
-  size_t n_cached = 0;                           // of them, not computed for this request
-  std::vector<int32_t> answer;                   // sampled ids
-  bool cancelled = false;                        // it is to end
-  bool ended = false;                            // its last event has been said
+  Drafting drafting;
+  size_t n_read = 0;            // prompt tokens that are committed
+  size_t n_cached = 0;          // of them, not computed for this request
+  std::vector<int32_t> answer;  // sampled ids
+  bool cancelled = false;       // it is to end
+  bool ended = false;           // its last event has been said
 
   Clock::TimePoint arrived;
   std::optional<Clock::TimePoint> started, first_token;
+  wire::Drafts drafts;  // what became of the guesses
+  double draft_ms = 0;
 
   bool decoding() const { return !answer.empty(); }
   // Tokens that wait to be computed: the rest of the prompt, or the token sampled last.
   size_t n_waiting() const { return decoding() ? 1 : submit.ids.size() - n_read; }
+  // Of the answer, at most.
+  size_t n_left() const { return static_cast<size_t>(submit.max_tokens) - answer.size(); }
 };
 
 }  // namespace strata::engine

@@ -1,6 +1,7 @@
 #include "strata/engine/sampler.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "strata/base/carver.h"
 #include "strata/base/check.h"
@@ -15,7 +16,8 @@ Sampler::Arrays Sampler::carve(std::byte* base, Bytes* bytes) const {
   const Arrays arrays{.params = c.take<kernels::SampleParams>(max_rows_),
                       .chosen = c.take<int32_t>(max_rows_),
                       .biases = c.take<kernels::TokenBias>(max_biases_),
-                      .counts = c.take<kernels::TokenCount>(max_counts_)};
+                      .counts = c.take<kernels::TokenCount>(max_counts_),
+                      .logprobs = c.take<kernels::RowLogprobs>(max_rows_)};
   *bytes = c.peak();
   return arrays;
 }
@@ -34,9 +36,11 @@ Sampler::Sampler(int max_rows, int64_t max_context, int n_vocab, const device::S
       device_(stream.device()),
       table_(device_, plan, "sampler tables", format("{} rows of {} tokens", max_rows, max_context),
              table_bytes()) {
-  scratch_bytes_ =
-      kernels::scratch_bytes(stream, kernels::ops_for(stream).sample_rows,
-                             arguments(View<float>(nullptr, {max_rows, n_vocab}), nullptr));
+  kernels::SampleRows shape = arguments(View<float>(nullptr, {max_rows, n_vocab}), nullptr);
+  // Rows with logprobs want more, and the op tells by the address; nothing is written here.
+  kernels::RowLogprobs somewhere;
+  shape.logprobs = View<kernels::RowLogprobs>(&somewhere, {max_rows});
+  scratch_bytes_ = kernels::scratch_bytes(stream, kernels::ops_for(stream).sample_rows, shape);
   scratch_line_ = plan.add({.owner = "engine",
                             .name = "sampler scratch",
                             .formula = format("{} rows of {} logits", max_rows, n_vocab),
@@ -52,9 +56,11 @@ void Sampler::allocate() {
   on_device_ = carve(table_.on_device(), &bytes);
 }
 
-void Sampler::begin() { n_rows_ = 0, n_counts_ = 0, n_biases_ = 0; }
+void Sampler::begin() { n_rows_ = 0, n_counts_ = 0, n_biases_ = 0, any_logprobs_ = false; }
 
-void Sampler::add(const Request& request) {
+void Sampler::add(Request& request, std::span<const int32_t> ahead, int n_top) {
+  std::vector<std::optional<int32_t>> left;  // the window of each
+  for (const int32_t id : ahead) left.push_back(request.penalties.push(id));
   const wire::Sampling& s = request.submit.sampling;
   const kernels::SampleParams params{
       .temperature = s.temperature,
@@ -68,8 +74,10 @@ void Sampler::add(const Request& request) {
       .n_counts = static_cast<int32_t>(request.penalties.counts().size()),
       .first_bias = n_biases_,
       .n_bias = static_cast<int32_t>(s.logit_bias.size()),
+      .n_top = n_top,
       .seed = request.seed,
-      .position = static_cast<int64_t>(request.submit.ids.size() + request.answer.size())};
+      .position =
+          static_cast<int64_t>(request.submit.ids.size() + request.answer.size() + ahead.size())};
   STRATA_CHECK(n_rows_ < max_rows_ && n_biases_ + params.n_bias <= max_biases_ &&
                n_counts_ + params.n_counts <= max_counts_);
   for (const wire::LogitBias& bias : s.logit_bias) {
@@ -78,6 +86,8 @@ void Sampler::add(const Request& request) {
   std::ranges::copy(request.penalties.counts(), host_.counts + n_counts_);
   n_counts_ += params.n_counts;
   host_.params[n_rows_++] = params;
+  any_logprobs_ = any_logprobs_ || n_top >= 0;
+  for (size_t i = ahead.size(); i > 0; --i) request.penalties.take_back(ahead[i - 1], left[i - 1]);
 }
 
 kernels::SampleRows Sampler::arguments(View<float> logits, const int32_t* n_rows) const {
@@ -87,6 +97,7 @@ kernels::SampleRows Sampler::arguments(View<float> logits, const int32_t* n_rows
           .counts = View<const kernels::TokenCount>(on_device_.counts, {max_counts_}),
           .biases = View<const kernels::TokenBias>(on_device_.biases, {max_biases_}),
           .chosen = View<int32_t>(on_device_.chosen, {max_rows_}),
+          .logprobs = View<kernels::RowLogprobs>(on_device_.logprobs, {max_rows_}),
           .scratch = View<std::byte>(scratch_.data(), {static_cast<int64_t>(scratch_bytes_)})};
 }
 
@@ -95,11 +106,18 @@ void Sampler::run(device::Stream& stream, View<float> logits, const int32_t* n_r
   table_.upload(stream, table_.on_host(), static_cast<Bytes>(end - table_.on_host()));
   table_.upload(stream, host_.counts, static_cast<Bytes>(n_counts_) * sizeof(kernels::TokenCount));
   kernels::run(stream, kernels::ops_for(stream).sample_rows, arguments(logits, n_rows));
-  table_.download(stream, host_.chosen, static_cast<Bytes>(n_rows_) * sizeof(int32_t));
+  const auto n = static_cast<Bytes>(n_rows_);
+  table_.download(stream, host_.chosen, n * sizeof(int32_t));
+  if (!any_logprobs_) return;
+  table_.download(stream, host_.logprobs, n * sizeof(kernels::RowLogprobs));
 }
 
 std::span<const int32_t> Sampler::chosen() const {
   return {host_.chosen, static_cast<size_t>(n_rows_)};
+}
+
+std::span<const kernels::RowLogprobs> Sampler::logprobs() const {
+  return {host_.logprobs, static_cast<size_t>(n_rows_)};
 }
 
 }  // namespace strata::engine

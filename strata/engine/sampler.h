@@ -12,7 +12,8 @@
 namespace strata::engine {
 
 // The row tables of the sampling op: filled on the host for each step, copied to the device, and
-// the chosen ids copied back.
+// the chosen ids copied back. A row is a token of some request: the next one, or one behind
+// guesses.
 class Sampler {
  public:
   // For steps on this stream, whose device outlives this.
@@ -22,12 +23,16 @@ class Sampler {
   void allocate();
 
   void begin();
-  // The next row samples the next token of this request.
-  void add(const Request& request);
+  // The next row samples the token that comes after the answer so far and `ahead`, guesses that
+  // count as answer.
+  // n_top: log probabilities are wanted, with so many alternatives; -1: none.
+  void add(Request& request, std::span<const int32_t> ahead, int n_top);
   // Queues copy, op and copy back on logits [max_rows, vocab]. chosen() is valid when the stream
   // has done it.
   void run(device::Stream& stream, View<float> logits, const int32_t* n_rows);
   std::span<const int32_t> chosen() const;
+  // Of each row; valid where it was asked for.
+  std::span<const kernels::RowLogprobs> logprobs() const;
 
  private:
   struct Arrays {
@@ -35,6 +40,7 @@ class Sampler {
     int32_t* chosen;
     kernels::TokenBias* biases;
     kernels::TokenCount* counts;
+    kernels::RowLogprobs* logprobs;
   };
   Arrays carve(std::byte* base, Bytes* bytes) const;
   Bytes table_bytes() const;
@@ -49,6 +55,7 @@ class Sampler {
   device::Allocation scratch_;
   Arrays host_{}, on_device_{};
   int n_rows_ = 0;
+  bool any_logprobs_ = false;
   int32_t n_counts_ = 0, n_biases_ = 0;
 };
 

@@ -25,9 +25,14 @@ void StepRunner::queue(const StepPlan& parts) {
   for (const StepPart& part : parts) {
     model.add(*part.request->session, part.ids);
     row += static_cast<int32_t>(part.ids.size());
-    if (!part.samples) continue;
-    outputs.push_back(row - 1);
-    sampler_.add(*part.request);
+    for (int i = part.n_outputs; i > 0; --i) outputs.push_back(row - i);
+    // Behind the row of a guess the guess counts as answer.
+    const std::span<const int32_t> guesses = std::span(part.ids).subspan(part.decodes() ? 1 : 0);
+    for (int i = 0; i < part.n_outputs; ++i) {
+      sampler_.add(
+          *part.request,
+          part.decodes() ? guesses.first(static_cast<size_t>(i)) : std::span<const int32_t>(), -1);
+    }
   }
   model.inputs().set_outputs(outputs);
   model.inputs().upload();
@@ -35,6 +40,45 @@ void StepRunner::queue(const StepPlan& parts) {
   if (outputs.empty()) return;
   model.head();
   sampler_.run(instance_.stream(), model.logits(), model.inputs().n_out_rows());
+}
+
+// A guess is right if it is the token that its row's logits give; behind a wrong one nothing
+// counts.
+StepResult StepRunner::accept(const StepPlan& parts) const {
+  StepResult result;
+  std::span<const int32_t> chosen = sampler_.chosen();
+  for (const StepPart& part : parts) {
+    StepResult::Part& out = result.parts.emplace_back();
+    result.n_rows += static_cast<int>(part.ids.size());
+    const std::span<const int32_t> tokens = chosen.first(static_cast<size_t>(part.n_outputs));
+    chosen = chosen.subspan(tokens.size());
+    out.n_kept = static_cast<int>(part.ids.size());
+    if (tokens.empty()) continue;
+    size_t n = 1;
+    if (part.decodes()) {
+      while (n < tokens.size() && tokens[n - 1] == part.ids[n]) ++n;
+      n = static_cast<size_t>(answers_.n_accepted(*part.request, tokens.first(n)));
+      out.n_kept = static_cast<int>(n);
+    }
+    out.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));
+  }
+  return result;
+}
+
+// Recurrent state of windows that are kept in part.
+void StepRunner::replay(const StepPlan& parts, const StepResult& result) {
+  model::StepInputs& inputs = instance_.model().inputs();
+  bool any = false;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const int n_kept = result.parts[i].n_kept;
+    if (n_kept == static_cast<int>(parts[i].ids.size())) continue;
+    inputs.set_kept(static_cast<int>(i), n_kept);
+    any = true;
+  }
+  if (!any) return;
+  inputs.upload_kept();
+  instance_.model().commit();
+  instance_.wait("what is kept of a step");
 }
 
 StepTicket StepRunner::submit(StepPlan plan) {
@@ -52,21 +96,28 @@ StepResult StepRunner::finish(StepTicket&& ticket) {
   StepResult result;
   try {
     instance_.wait("step");
-    const std::span<const int32_t> chosen = sampler_.chosen();
-    result.chosen.assign(chosen.begin(), chosen.end());
+    result = accept(ticket.parts);
+    replay(ticket.parts, result);
   } catch (...) {
     withdraw(ticket.parts);
     throw;
   }
   // From here on nothing throws: a step is committed as a whole, and once.
-  for (const StepPart& part : ticket.parts) {
-    part.request->session->commit(static_cast<int>(part.ids.size()));
+  for (size_t i = 0; i < ticket.parts.size(); ++i) {
+    ticket.parts[i].request->session->commit(result.parts[i].n_kept);
   }
   return result;
 }
 
 // Within a handler of what went wrong.
 void StepRunner::withdraw(const StepPlan& parts) {
+  settle_failure(instance_, "the rest of a failed step");
+  for (const StepPart& part : parts) {
+    if (part.request->session->n_pending() > 0) part.request->session->commit(0);
+  }
+}
+
+std::string settle_failure(model::Instance& instance, const char* what) {
   std::string why = "something unknown was thrown";
   try {
     throw;
@@ -77,21 +128,12 @@ void StepRunner::withdraw(const StepPlan& parts) {
     why = e.what();
   } catch (...) {
   }
-  settle(why);
-  for (const StepPart& part : parts) {
-    if (part.request->session->n_pending() > 0) part.request->session->commit(0);
-  }
-}
-
-// What is still queued reads tables that the next step overwrites, and writes to slots and pages
-// that may go to other sessions.
-void StepRunner::settle(const std::string& why) {
-  const Clock& clock = instance_.device().waits().clock();
+  const Clock& clock = instance.device().waits().clock();
   const auto deadline = device::Deadline::within(kSettleLimit, clock);
   bool late = false;
   while (!late) {
     try {
-      if (instance_.drain("the rest of a failed step", deadline)) return;
+      if (instance.drain(what, deadline)) return why;
       late = true;
     } catch (const Error& e) {
       if (e.code() == ErrorCode::kDeviceLost) throw;

@@ -3,17 +3,21 @@
 #include <string>
 #include <vector>
 
+#include "strata/engine/answers.h"
 #include "strata/engine/request.h"
 #include "strata/engine/sampler.h"
 #include "strata/model/instance.h"
 
 namespace strata::engine {
 
-// The rows that one request contributes to a step.
+// The rows that one request contributes to a step: a piece of its prompt, or its last token and the
+// guesses behind it.
 struct StepPart {
   Request* request = nullptr;
   std::vector<int32_t> ids;
-  bool samples = false;  // the last row's logits give the next token
+  int n_outputs = 0;  // so many of the last rows give tokens
+
+  bool decodes() const { return request->decoding(); }
 };
 using StepPlan = std::vector<StepPart>;
 
@@ -21,32 +25,46 @@ struct StepTicket {
   StepPlan parts;
 };
 
-// The ids sampled, in the order of the parts that sample.
+// What a step gave. Of each part, in order:
 struct StepResult {
-  std::vector<int32_t> chosen;
+  struct Part {
+    std::vector<int32_t> tokens;  // the next of the answer; -1: no logit was finite
+    int n_kept = 0;               // rows that are committed
+  };
+  std::vector<Part> parts;
+  int n_rows = 0;
 };
 
-// Runs steps: submit lays out and queues, finish waits and commits. Written for several steps in
-// flight; one at a time until stages overlap.
+// Runs steps: submit lays out and queues, finish waits, accepts the guesses that are right, and
+// commits. Written for several steps in flight; one at a time until stages overlap.
 //
 // Of both, errors: whatever the device says. The step then never happened: none of its work is
 // queued any more, and its sessions are as they were before. kDeviceLost: that could not be had,
 // and nothing here is of use any more.
 class StepRunner {
  public:
-  StepRunner(model::Instance& instance, Sampler& sampler)
-      : instance_(instance), sampler_(sampler) {}
+  // All outlive this.
+  StepRunner(model::Instance& instance, Sampler& sampler, const Answers& answers)
+      : instance_(instance), sampler_(sampler), answers_(answers) {}
 
   StepTicket submit(StepPlan plan);
   StepResult finish(StepTicket&& ticket);
 
  private:
   void queue(const StepPlan& parts);
+  StepResult accept(const StepPlan& parts) const;
+  void replay(const StepPlan& parts, const StepResult& result);
   void withdraw(const StepPlan& parts);
-  void settle(const std::string& why);
 
   model::Instance& instance_;
   Sampler& sampler_;
+  const Answers& answers_;
 };
+
+// Within a handler of what went wrong in queued work: waits until nothing of it is queued any more,
+// and returns the reason. What is left reads tables that the next step overwrites, and writes to
+// slots and pages that may go to other sessions.
+// Errors: kDeviceLost if that was it, or if the rest does not end.
+std::string settle_failure(model::Instance& instance, const char* what);
 
 }  // namespace strata::engine

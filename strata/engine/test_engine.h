@@ -19,6 +19,8 @@ struct TinyOptions {
   int64_t context = 128;
   std::string device = "host";
   uint64_t seed = 1;  // of the order of a sim
+  bool mtp = false;
+  DraftOptions drafts = {.automatic = false};
 };
 
 // A tiny model behind an engine whose steps the test makes, and what the engine said.
@@ -31,12 +33,14 @@ class TinyEngine {
                    .seed = options.seed,
                    .max_context = options.context,
                    .slots = options.slots,
-                   .chunk = options.chunk}),
+                   .chunk = options.chunk,
+                   .spec = options.drafts.most,
+                   .draft = options.mtp}),
         tokenizer_(text::read_vocab(instance_.file().metadata())),
         engine_(instance_, tokenizer_,
                 {.emit = [this](std::span<const wire::Addressed> events) { take(events); },
                  .receiver_full = [this] { return full; }},
-                clock) {
+                {.drafts = options.drafts}, clock) {
     engine_.prepare({});
   }
 

@@ -144,6 +144,7 @@ void Instance::resolve(const InstanceOptions& options) {
   const std::pair<const char*, int64_t> counts[] = {{"--max-context", options.max_context},
                                                     {"--batch", options.slots},
                                                     {"--prefill", options.chunk},
+                                                    {"--spec", options.spec},
                                                     {"--yarn-orig-ctx", options.yarn_context}};
   for (const auto& [name, value] : counts) {
     if (value >= 0) continue;
@@ -152,6 +153,7 @@ void Instance::resolve(const InstanceOptions& options) {
   STRATA_CHECK(options.max_out >= 0);  // no option of a person's
   const ModelFacts& facts = blueprint_->facts();
   resolved_ = {.slots = std::max(options.slots, 1),
+               .window = options.spec + 1,
                .draft = options.draft,
                .draft_norm_per_stream = options.draft_norm_per_stream};
   resolve_context(options, facts);
@@ -160,10 +162,15 @@ void Instance::resolve(const InstanceOptions& options) {
     resolved_.chunk = static_cast<int>(std::min<int64_t>(kUsualChunk, resolved_.max_context));
     decide("prefill", format("{}", resolved_.chunk), "rows of a prompt that are read at once");
   }
-  // A step also holds one row of every running answer.
+  // A step also holds a row of every running answer.
   resolved_.chunk = std::max(resolved_.chunk, resolved_.slots);
-  resolved_.max_out = options.max_out > 0 ? options.max_out : resolved_.slots;
-  resolved_.max_out = std::max(resolved_.max_out, resolved_.slots);
+  if (options.spec > 0) {
+    decide("spec", format("up to {}", options.spec),
+           options.draft && facts.has_draft
+               ? "tokens guessed by the draft layer and from repetitions"
+               : "tokens guessed from repetitions");
+  }
+  resolved_.max_out = std::max(options.max_out, resolved_.slots * resolved_.window);
   if (options.kv) {
     resolved_.cache = *options.kv;
     return;

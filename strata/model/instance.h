@@ -40,7 +40,8 @@ struct InstanceOptions {
   int64_t max_context = 0;
   int slots = 1;
   int chunk = 0;
-  int max_out = 0;  // 0: one a slot
+  int max_out = 0;  // 0: what answers need
+  int spec = 0;     // tokens of a session that are guessed and verified at once, at most
   std::optional<kernels::CacheType> kv;
   bool draft = false;
   std::optional<bool> draft_norm_per_stream;

@@ -9,8 +9,20 @@ namespace strata::model {
 void Model::begin_step() { inputs_->begin(); }
 
 void Model::add(SessionState& session, std::span<const int32_t> ids) {
-  const size_t first = static_cast<size_t>(session.n_committed());
+  const size_t first = session.ids().size();
   session.begin(ids);
+  lay_out(session, first);
+}
+
+void Model::add_behind(SessionState& session, std::span<const int32_t> ids) {
+  const size_t first = session.ids().size();
+  session.extend(ids);
+  lay_out(session, first);
+}
+
+// The session's tokens from `first` on.
+void Model::lay_out(SessionState& session, size_t first) {
+  const std::span<const int32_t> ids = session.ids().subspan(first);
   const int ratio = std::max(index_ratio(), 1);
   positions_.clear();
   block_positions_.clear();
@@ -20,7 +32,8 @@ void Model::add(SessionState& session, std::span<const int32_t> ids) {
     block_positions_.push_back(session.position(index / ratio * ratio));
   }
   ple_rows_.clear();
-  if (inputs_->shape().ple_rows > 0) ngram_rows(session.ids(), first, ple_rows_);
+  if (inputs_->shape().ple_rows > 0 && session.is_of(*states_))
+    ngram_rows(session.ids(), first, ple_rows_);
   inputs_->set_pages(session.slot(), session.pages());
   inputs_->set_side(session.slot(), session.side());
   inputs_->add({.slot = session.slot(),

@@ -73,6 +73,9 @@ class Model {
 
   // Adds the session's next tokens to the step that is being laid out, as pending.
   void add(SessionState& session, std::span<const int32_t> ids);
+  // The same behind what is pending already, of which the cells have been computed: a chain of
+  // drafts, one step each. For sessions of draft_states(); they take back all of it (commit(0)).
+  void add_behind(SessionState& session, std::span<const int32_t> ids);
   // Clears the step, then brings pages and sides of these sessions up to date.
   void begin_step();
 
@@ -82,8 +85,9 @@ class Model {
   virtual void forward() = 0;
   // Logits of the step's outputs, from residual(). logits() [max_out, vocab].
   virtual void head() = 0;
-  // The draft layer on residual() and the step's ids (each row's next token), in place; then
-  // draft_head gives the logits of the outputs. Sessions are of draft_states().
+  // The draft layer on the step's ids (each row's next token) and the rows of residual() that
+  // StepInputs::set_sources names, which its own replace; then draft_head gives the logits of the
+  // outputs. Sessions are of draft_states().
   virtual void draft() = 0;
   virtual void draft_head() = 0;
   // Makes the sessions' recurrent state that of the rows kept (StepInputs::set_kept), for
@@ -112,6 +116,8 @@ class Model {
   LayerObserver* observer_ = nullptr;
 
  private:
+  void lay_out(SessionState& session, size_t first);
+
   std::vector<Rope::Position> positions_, block_positions_;
   std::vector<int64_t> ple_rows_;
 };

@@ -243,21 +243,33 @@ SessionState::SessionState(StatePools& pools, int64_t max_tokens)
   }
 }
 
+void SessionState::require_room(size_t n_tokens) const {
+  if (static_cast<int64_t>(ids_.size() + n_tokens) <= max_tokens_) return;
+  throw Error(ErrorCode::kInvalidArgument,
+              format("{} tokens do not fit into a session of {} that holds {}", n_tokens,
+                     max_tokens_, ids_.size()));
+}
+
 void SessionState::begin(std::span<const int32_t> ids) {
   STRATA_CHECK(n_pending() == 0);
-  if (static_cast<int64_t>(ids_.size() + ids.size()) > max_tokens_) {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("{} tokens do not fit into a session of {} that holds {}", ids.size(),
-                       max_tokens_, ids_.size()));
-  }
+  require_room(ids.size());
   if (n_committed_ == 0) pools_.reset(slot());
   ids_.insert(ids_.end(), ids.begin(), ids.end());
+}
+
+void SessionState::extend(std::span<const int32_t> ids) {
+  STRATA_CHECK(n_pending() > 0);
+  require_room(ids.size());
+  ids_.insert(ids_.end(), ids.begin(), ids.end());
+  extended_ = true;
 }
 
 void SessionState::commit(int n_kept) noexcept {
   STRATA_CHECK(n_kept >= 0 && n_kept <= n_pending());
   // Of a longer step there is no log to replay a part of.
   STRATA_CHECK(n_kept == 0 || n_kept == n_pending() || n_pending() <= pools_.spec().window);
+  STRATA_CHECK(n_kept == 0 || !extended_);
+  extended_ = false;
   n_committed_ += static_cast<size_t>(n_kept);
   ids_.resize(n_committed_);
   if (n_kept > 0) side_ = 1 - side_;

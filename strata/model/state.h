@@ -154,6 +154,7 @@ class SessionState {
   SessionState(const SessionState&) = delete;
   SessionState& operator=(const SessionState&) = delete;
 
+  bool is_of(const StatePools& pools) const { return &pools_ == &pools; }
   int slot() const { return lease_.slot(); }
   int side() const { return side_; }
   std::span<const int32_t> pages() const { return lease_.pages(); }
@@ -168,6 +169,10 @@ class SessionState {
   // the streams first, by each step that tries: a failed one may have lost the zeroing, too.
   // Errors: kInvalidArgument beyond max_tokens; those of Stream::run. Nothing is pending then.
   void begin(std::span<const int32_t> ids);
+  // More tokens behind those that are pending, computed by a step of their own. They can only be
+  // taken back, as what forward wrote for the others beside cells is lost to them.
+  // Errors: as begin; the others stay pending.
+  void extend(std::span<const int32_t> ids);
   // After it: the first n_kept pending tokens count. The caller has replayed the recurrent state
   // where 0 < n_kept < n_pending(), which only a step within StateSpec::window allows. 0: the step
   // never happened.
@@ -185,12 +190,15 @@ class SessionState {
   uint64_t hash() const;
 
  private:
+  void require_room(size_t n_tokens) const;
+
   StatePools& pools_;
   int64_t max_tokens_ = 0;
   SlotLease lease_;
   int side_ = 0;
   std::vector<int32_t> ids_;
   size_t n_committed_ = 0;
+  bool extended_ = false;
 };
 
 }  // namespace strata::model

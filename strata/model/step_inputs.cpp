@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "strata/base/carver.h"
+#include "strata/base/check.h"
 #include "strata/base/format.h"
 
 namespace strata::model {
@@ -23,6 +24,7 @@ StepInputs::Arrays StepInputs::carve(std::byte* base, Bytes* bytes) const {
   a.pages = c.take<int32_t>(int64_t{s.slots} * s.pages_per_slot);
   a.out_index = c.take<int32_t>(s.max_out);
   a.kept = c.take<int32_t>(s.max_seqs);
+  a.source = c.take<int32_t>(s.max_rows);
   a.rope = c.take<float>(int64_t{s.max_rows} * 2 * s.pairs);
   a.rope_block = c.take<float>(int64_t{s.max_rows} * 2 * s.pairs);
   a.ple_rows = c.take<int64_t>(int64_t{s.max_rows} * s.ple_rows);
@@ -87,6 +89,7 @@ void StepInputs::add(const Sequence& sequence, const Rope& rope) {
     host_.id[row] = sequence.ids[i];
     host_.slot[row] = sequence.slot;
     host_.index[row] = sequence.first_index + t;
+    host_.source[row] = static_cast<int32_t>(row);
     rope.fill(sequence.positions[i], {host_.rope + row * width, width});
     rope.fill(sequence.block_positions[i], {host_.rope_block + row * width, width});
   }
@@ -110,6 +113,11 @@ void StepInputs::set_outputs(std::span<const int32_t> rows) {
   host_.counts[2] = n_out_;
 }
 
+void StepInputs::set_sources(std::span<const int32_t> rows) {
+  STRATA_CHECK(static_cast<int>(rows.size()) == n_rows_);
+  std::copy(rows.begin(), rows.end(), host_.source);
+}
+
 void StepInputs::set_pages(int slot, std::span<const int32_t> pages) {
   int32_t* row = host_.pages + int64_t{slot} * shape_.pages_per_slot;
   std::fill_n(row, shape_.pages_per_slot, -1);
@@ -128,6 +136,10 @@ void StepInputs::upload() {
   const Bytes rope_bytes = rows * 2 * static_cast<Bytes>(shape_.pairs) * sizeof(float);
   upload(host_.rope, rope_bytes);
   upload(host_.rope_block, rope_bytes);
+}
+
+void StepInputs::upload_kept() {
+  upload(host_.kept, static_cast<Bytes>(n_seqs_) * sizeof(int32_t));
 }
 
 void StepInputs::upload(const void* first, Bytes n) {

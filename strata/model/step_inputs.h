@@ -50,10 +50,14 @@ class StepInputs {
   void set_outputs(std::span<const int32_t> rows);
   void set_pages(int slot, std::span<const int32_t> pages);
   void set_side(int slot, int side);
+  // For the draft layer: the row of the residual that each row takes, if not its own.
+  void set_sources(std::span<const int32_t> rows);
   // For a commit: rows kept of each sequence, -1 = all or none (then no replay is needed).
   void set_kept(int sequence, int kept);
   // Queues the copies, on the stream of each stage.
   void upload();
+  // Of set_kept alone, behind a step that has run.
+  void upload_kept();
 
   int n_rows() const { return n_rows_; }
   int n_seqs() const { return n_seqs_; }
@@ -65,6 +69,7 @@ class StepInputs {
   const int32_t* kept(size_t stage) const { return copies_[stage].at.kept; }
   // Of the last stage's.
   const int32_t* out_index() const { return copies_.back().at.out_index; }
+  const int32_t* source() const { return copies_.back().at.source; }
   const int32_t* n_out_rows() const { return copies_.back().at.counts + 2; }
   const int32_t* n_stream_rows() const { return copies_.back().at.counts + 3; }  // rows x streams
   // Of the host's: for what the host looks up.
@@ -75,7 +80,8 @@ class StepInputs {
  private:
   struct Arrays {
     int32_t* counts;  // rows, sequences, outputs, rows times streams
-    int32_t *id, *slot, *index, *seq_slot, *seq_first, *seq_rows, *side, *pages, *out_index, *kept;
+    int32_t *id, *slot, *index, *seq_slot, *seq_first, *seq_rows, *side, *pages, *out_index, *kept,
+        *source;
     float *rope, *rope_block;
     int64_t* ple_rows;
   };

@@ -93,6 +93,19 @@ std::vector<prometheus::MetricFamily> families(const supervise::Status& status) 
           "Prompt tokens computed by this engine process.");
   counter("strata_engine_answer_tokens_total", pulse.work.answer_tokens,
           "Tokens sampled by this engine process.");
+  counter("strata_engine_answer_passes_total", pulse.work.drafts.passes,
+          "Steps of each answer, with or without guesses.");
+  const auto by_depth = [&](const char* name, const std::vector<uint64_t>& counts,
+                            const char* help) {
+    auto& guesses = rows.emplace_back(family(MetricType::Counter, name, help));
+    for (size_t i = 0; i < counts.size(); ++i) {
+      add(guesses, static_cast<double>(counts[i]), {{"depth", std::to_string(i + 1)}});
+    }
+  };
+  by_depth("strata_engine_guessed_tokens_total", pulse.work.drafts.guessed,
+           "Tokens guessed, by their place in the guess.");
+  by_depth("strata_engine_right_guesses_total", pulse.work.drafts.right,
+           "Of these, the ones that the model chose as well.");
   return rows;
 }
 

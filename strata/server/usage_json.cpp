@@ -21,6 +21,10 @@ Json timings_json(const wire::Finished& end) {
   return {{"queue_ms", end.timings.queue_ms},
           {"prompt_ms", end.timings.prompt_ms},
           {"decode_ms", end.timings.decode_ms},
+          {"draft_ms", end.timings.draft_ms},
+          {"drafts_guessed", end.drafts.guessed},
+          {"drafts_right", end.drafts.right},
+          {"passes", end.drafts.passes},
           {"prompt_tokens_per_s", rate(n_read, end.timings.prompt_ms)},
           {"decode_tokens_per_s", rate(n_decoded, end.timings.decode_ms)}};
 }

@@ -40,9 +40,11 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Usage>) {
     a(m.prompt_tokens, m.completion_tokens, m.cached_tokens);
   } else if constexpr (std::same_as<M, Timings>) {
-    a(m.queue_ms, m.prompt_ms, m.decode_ms);
+    a(m.queue_ms, m.prompt_ms, m.decode_ms, m.draft_ms);
+  } else if constexpr (std::same_as<M, Drafts>) {
+    a(m.passes, m.guessed, m.right);
   } else if constexpr (std::same_as<M, Finished>) {
-    a(m.reason, m.usage, m.timings);
+    a(m.reason, m.usage, m.timings, m.drafts);
   } else if constexpr (std::same_as<M, Failed>) {
     a(m.code, m.message, m.retry);
   } else if constexpr (std::same_as<M, Limits>) {
@@ -50,7 +52,7 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Ready>) {
     a(m.limits);
   } else if constexpr (std::same_as<M, Work>) {
-    a(m.prompt_tokens, m.answer_tokens, m.steps, m.failed_steps);
+    a(m.prompt_tokens, m.answer_tokens, m.steps, m.failed_steps, m.drafts);
   } else if constexpr (std::same_as<M, Pulse>) {
     a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.resident, m.anonymous,
       m.work);

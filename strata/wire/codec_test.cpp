@@ -82,7 +82,7 @@ TEST(Codec, BytesAreLittleEndianAndFixed) {
   std::string bytes;
   encode(0x01020304, 0x1112131415161718, Event(Progress{1, 2, -1}), bytes);
   const std::string expected(
-      "\x0c\0\0\0\x03\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
+      "\x0c\0\0\0\x04\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
       "\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff",
       32);
   EXPECT_EQ(bytes, expected);

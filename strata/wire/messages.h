@@ -107,10 +107,20 @@ struct Usage {
   bool operator==(const Usage&) const = default;
 };
 
+// What became of guessed tokens (drafts). By depth, the first guess first; both lists are equally
+// long.
+struct Drafts {
+  uint64_t passes = 0;            // steps that computed the answer
+  std::vector<uint64_t> guessed;  // tokens
+  std::vector<uint64_t> right;    // of them, those that the model itself chose
+  bool operator==(const Drafts&) const = default;
+};
+
 struct Timings {
   double queue_ms = 0;   // from Submit to the first row in a step
   double prompt_ms = 0;  // from there to the first token
   double decode_ms = 0;  // from there to the last
+  double draft_ms = 0;   // of prompt_ms and decode_ms, for guesses
   bool operator==(const Timings&) const = default;
 };
 
@@ -119,6 +129,7 @@ struct Finished {
   Reason reason = Reason::kStop;
   Usage usage;
   Timings timings;
+  Drafts drafts;
   bool operator==(const Finished&) const = default;
 };
 
@@ -151,6 +162,7 @@ struct Work {
   uint64_t answer_tokens = 0;
   uint64_t steps = 0;
   uint64_t failed_steps = 0;  // run again, or the end of their requests
+  Drafts drafts;
   bool operator==(const Work&) const = default;
 };
 

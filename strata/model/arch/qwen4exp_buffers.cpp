@@ -62,6 +62,7 @@ Bytes Qwen4ExpBuffers::carve(const Qwen4ExpConfig& c, int max_rows, int max_out,
   m.rewind(overlay);
   if (draft) {
     draft_e = m.view<float>({n, 1, c.width});
+    draft_residual = m.view<float>({n, c.streams, c.width});
     draft_pairs = m.view<float>({n, c.streams, 2 * int64_t{c.width}});
   }
 

@@ -24,7 +24,7 @@ struct Qwen4ExpBuffers {
   View<float> ple_emb, ple_key, ple_value, ple_z, ple_normed;
   // Head and draft.
   View<float> out_residual, out_u, logits;  // [max_out, ...]
-  View<float> draft_e, draft_pairs;
+  View<float> draft_e, draft_residual, draft_pairs;
 
   View<std::byte> scratch;
 

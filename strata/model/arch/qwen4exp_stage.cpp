@@ -339,10 +339,15 @@ void Qwen4ExpStage::draft_layer(OpPass& pass) {
   const kernels::Rows& rows = this->rows();
   const int64_t n = options_.chunk;
   tables_->embed_draft(pass.mode(), *inputs_, b_.draft_e);
+  pass.run(pass.ops.copy_rows,
+           kernels::CopyRows{.n_rows = rows.n_rows,
+                             .index = View<const int32_t>(inputs_->source(), {n}),
+                             .x = b_.residual,
+                             .out = b_.draft_residual});
   pass.run(pass.ops.draft_input,
            kernels::DraftInput{.n_rows = rows.n_rows,
                                .e = View<const float>(b_.draft_e.data(), {n, c_.width}),
-                               .residual = b_.residual,
+                               .residual = b_.draft_residual,
                                .enorm = w_.enorm,
                                .hnorm = w_.hnorm,
                                .eps = c_.eps,

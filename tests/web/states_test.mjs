@@ -114,6 +114,20 @@ test('a key is asked for, and the question goes on with the right one', async ()
   await last().locator('.problem').waitFor();
 });
 
+test('the monitor says that it needs a key, and does not insist', async () => {
+  script.key = 'secret';
+  script.get['/metrics'] = 'strata_engine_slots 4\nstrata_engine_running_requests 1\n';
+  await page.keyboard.press('Alt+m');
+  const button = page.getByRole('button', { name: 'API key…' });
+  await button.click();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await button.click();
+  await page.getByLabel('Key', { exact: true }).fill('secret');
+  await page.keyboard.press('Enter');
+  await page.getByText('of 4 slots').waitFor();
+});
+
 test('a server that goes away and comes back', async () => {
   script.health = null;
   script.answer = (_, reply) => reply.destroy();

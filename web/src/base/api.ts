@@ -33,8 +33,15 @@ export function setKey(key: string, remember: boolean): void {
 /** Raised when the server asks for a key; the page then shows the field. */
 export const keyWanted = new Store(false);
 
-/** Paths are relative, so the page works below a prefix of a proxy. */
-export async function request(path: string, init: RequestInit = {}): Promise<Response> {
+/**
+ * Paths are relative, so the page works below a prefix of a proxy. `asks` false: a missing key is
+ * no reason to open the field, as nobody has asked for anything.
+ */
+export async function request(
+  path: string,
+  init: RequestInit = {},
+  asks = true,
+): Promise<Response> {
   const headers = new Headers(init.headers);
   if (apiKey.value) headers.set('Authorization', 'Bearer ' + apiKey.value);
   let response: Response;
@@ -44,7 +51,7 @@ export async function request(path: string, init: RequestInit = {}): Promise<Res
     if (init.signal?.aborted) throw error;
     throw new Failure('unreachable', 'The server cannot be reached.');
   }
-  if (response.status === 401) keyWanted.set(true);
+  if (response.status === 401 && asks) keyWanted.set(true);
   return response;
 }
 

@@ -20,6 +20,9 @@ export const library = new Store<Library>({
   shown: null,
 });
 
+/** Conversations that this page is writing to: what another tab says of them is older. */
+export const writing = new Set<string>();
+
 let database: Database | null = null;
 // Other tabs of this page, which tell each other what they have written.
 const tabs = typeof BroadcastChannel === 'undefined' ? null : new BroadcastChannel('strata');
@@ -43,7 +46,7 @@ export async function loadLibrary(): Promise<void> {
 
 function heard(news: { put?: unknown; deleted?: string }): void {
   const put = restored(news.put);
-  if (put) take(put);
+  if (put && !writing.has(put.id)) take(put);
   if (news.deleted) drop(news.deleted);
 }
 

@@ -12,7 +12,7 @@ import {
   type Message,
   type Role,
 } from './conversation';
-import { change, conversation, keepConversation, startConversation } from './library';
+import { change, conversation, keepConversation, startConversation, writing } from './library';
 import { requestFields, settings } from './settings';
 
 /** An answer that is being written. Several conversations may have one at the same time. */
@@ -39,6 +39,8 @@ function setRun(id: string, run: Run | null): void {
   const next = new Map(runs.value);
   if (run) next.set(id, run);
   else next.delete(id);
+  if (run) writing.add(id);
+  else writing.delete(id);
   runs.set(next);
 }
 

@@ -1,4 +1,4 @@
-import { Failure, failureOf, keyWanted, request } from '../base/api';
+import { Failure, failureOf, request } from '../base/api';
 import { health, healthFrom } from '../base/health';
 import { Store } from '../base/store';
 import { SPAN_SECONDS } from './chart';
@@ -11,20 +11,24 @@ export interface Feed {
   /** null: the server has no such list. */
   slots: Slot[] | null;
   props: Record<string, unknown>;
-  /** Why there are no new figures; empty: there are. */
-  problem: string;
+  /** Why there are no new figures; null: there are. */
+  problem: Failure | null;
 }
 
-export const feed = new Store<Feed>({ samples: [], slots: null, props: {}, problem: '' });
+export const feed = new Store<Feed>({ samples: [], slots: null, props: {}, problem: null });
 
 const EVERY_MS = 1_000;
 
 /** Paths that this server does not have; asked again when its engine was away. */
 const missing = new Set<string>();
 
+function quietly(path: string): Promise<Response> {
+  return request(path, { signal: AbortSignal.timeout(5000) }, false);
+}
+
 async function optional(path: string): Promise<unknown> {
   if (missing.has(path)) return undefined;
-  const response = await request(path, { signal: AbortSignal.timeout(5000) });
+  const response = await quietly(path);
   // 501: there, and switched off.
   if ([404, 405, 501].includes(response.status)) missing.add(path);
   return response.ok ? response.json() : undefined;
@@ -33,19 +37,19 @@ async function optional(path: string): Promise<unknown> {
 async function sample(): Promise<void> {
   const answered = await fetch('health', { cache: 'no-store', signal: AbortSignal.timeout(5000) });
   health.set(healthFrom(await answered.json()));
-  const response = await request('metrics', { signal: AbortSignal.timeout(5000) });
+  const response = await quietly('metrics');
   if (!response.ok) throw await failureOf(response);
   const rows = parseMetrics(await response.text());
   const at = performance.now();
   const slots = slotsFrom(await optional('slots'));
   // What the server was started with does not change while it runs.
-  const isNew = feed.value.problem !== '' || feed.value.samples.length === 0;
+  const isNew = feed.value.problem !== null || feed.value.samples.length === 0;
   const props = isNew ? await optional('props') : feed.value.props;
   feed.update((last) => ({
     samples: [...last.samples, { at, rows }].filter((each) => at - each.at <= SPAN_SECONDS * 1000),
     slots,
     props: typeof props === 'object' && props ? { ...props } : {},
-    problem: '',
+    problem: null,
   }));
 }
 
@@ -55,12 +59,13 @@ export function followFeed(): () => void {
   let over = false;
   const next = async () => {
     try {
-      if (!document.hidden && !keyWanted.value) await sample();
+      if (!document.hidden) await sample();
     } catch (error) {
-      const problem = error instanceof Failure ? error.message : 'The server cannot be reached.';
+      const gone = new Failure('unreachable', 'The server cannot be reached.');
+      const problem = error instanceof Failure ? error : gone;
       missing.clear();
       feed.update((last) => ({ ...last, problem }));
-      if (!(error instanceof Failure)) health.update((last) => ({ ...last, state: 'unreachable' }));
+      if (problem === gone) health.update((last) => ({ ...last, state: 'unreachable' }));
     }
     if (!over) timer = setTimeout(next, EVERY_MS);
   };

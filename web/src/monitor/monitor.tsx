@@ -1,7 +1,8 @@
 import { useEffect } from 'preact/hooks';
+import { keyWanted } from '../base/api';
 import { health, stateWord, type Health } from '../base/health';
 import { useStore } from '../base/store';
-import { bytes, count, duration, percent, rate, whole } from '../base/words';
+import { bytes, count, duration, percent, rate, sentence, whole } from '../base/words';
 import { Card } from './card';
 import { Chart } from './chart';
 import { feed, followFeed, type Feed } from './feed';
@@ -22,7 +23,12 @@ export function Monitor() {
     <div class="monitor">
       {state.problem && (
         <p class="banner degraded" role="status">
-          {state.problem} {last && 'The figures below are the last ones.'}
+          {sentence(state.problem.message)} {last && 'The figures below are the last ones.'}
+          {state.problem.kind === 'key' && (
+            <button type="button" class="small" onClick={() => keyWanted.set(true)}>
+              API key…
+            </button>
+          )}
         </p>
       )}
       <div class={state.problem ? 'cards old' : 'cards'}>

@@ -38,7 +38,7 @@ export function SettingsDialog() {
             value={value.thinking}
             onChange={(event) => set({ thinking: event.currentTarget.value as Settings['thinking'] })}
           >
-            <option value="">as the server has it</option>
+            <option value="">default</option>
             <option value="on">on</option>
             <option value="off">off</option>
           </select>
@@ -49,7 +49,7 @@ export function SettingsDialog() {
             value={value.effort}
             onChange={(event) => set({ effort: event.currentTarget.value as Settings['effort'] })}
           >
-            <option value="">as the server has it</option>
+            <option value="">default</option>
             <option value="low">low</option>
             <option value="medium">medium</option>
             <option value="high">high</option>

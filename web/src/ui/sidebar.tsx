@@ -186,7 +186,14 @@ function Foot() {
       >
         <Icon name={isMonitor ? 'chat' : 'monitor'} /> {isMonitor ? 'Back to the chat' : 'Monitor'}
       </button>
-      <button type="button" class="quiet wide" onClick={() => dialog.set('settings')}>
+      <button
+        type="button"
+        class="quiet wide"
+        onClick={() => {
+          drawer.set(false);
+          dialog.set('settings');
+        }}
+      >
         <Icon name="settings" /> Settings
         {n > 0 && <span class="badge" title={`${n} differ from those of the server`}>{n}</span>}
       </button>

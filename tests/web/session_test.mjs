@@ -57,7 +57,10 @@ test('settings reach the server: a greedy answer is the known one', async () => 
   await page.keyboard.press('Escape');
   await ask('What is a piano?');
   assert.equal(await answer(), PIANO);
-  assert.match(await last().locator('.figures').innerText(), /\d+ tokens · [\d.]+ tokens\/s/);
+  assert.match(
+    await last().locator('.figures').innerText(),
+    /^\d+ tokens · [\d.]+ tokens\/s · first after [\d.]+ m?s$/,
+  );
   assert.equal(await page.title(), 'What is a piano? · strata-demo · strata');
 });
 
@@ -120,6 +123,7 @@ test('Esc stops an answer, here and in the engine', async () => {
   await last().getByText('Stopped.').waitFor();
   await waitFor('a free engine', async () => (await running()) === 0);
   assert.ok((await last().locator('.prose').innerText()).length > 40);
+  assert.match(await last().locator('.figures').innerText(), /^about [\d\s]+ tokens · [\d.]+ tokens\/s$/);
 });
 
 test('a conversation gets a name', async () => {

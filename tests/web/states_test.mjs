@@ -253,6 +253,28 @@ test('where the browser keeps nothing the page works and says so', async () => {
   await answered('Well.');
 });
 
+test('what was exported can be read in another browser', async () => {
+  await ask('To be taken along');
+  await answered('Well.');
+  await page.keyboard.press('Alt+s');
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Export all' }).click(),
+  ]);
+  const { page: other, faults: itsFaults } = await browser.visit(fake.url);
+  await other.keyboard.press('Alt+s');
+  const file = other.getByLabel('Export to read');
+  await file.setInputFiles({ name: 'x.json', mimeType: 'text/plain', buffer: Buffer.from('{}') });
+  await other.getByText('That is no export of this page.').waitFor();
+  await file.setInputFiles(await download.path());
+  await other.getByText('1 conversation read.').waitFor();
+  await other.keyboard.press('Escape');
+  await other.reload();
+  await other.locator('.entry', { hasText: 'To be taken along' }).locator('.title').click();
+  await other.locator('.prose', { hasText: 'Well.' }).waitFor();
+  assert.deepEqual(itsFaults, []);
+});
+
 test('two tabs know of each other', async () => {
   const other = await context.newPage();
   await other.goto(fake.url);

@@ -38,7 +38,7 @@ export async function openBrowser() {
       context.setDefaultTimeout(PATIENCE_MS);
       const page = await context.newPage();
       const faults = [];
-      page.on('pageerror', (error) => faults.push(String(error)));
+      page.on('pageerror', (error) => faults.push(error.stack ?? String(error)));
       page.on('console', (message) => {
         // What the policy forbids stands here. A refused request is for each test to judge.
         const text = message.text();

@@ -15,7 +15,7 @@ import {
   type Message,
   type Role,
 } from '../src/chat/conversation';
-import { asJson, asMarkdown, fileName } from '../src/chat/export';
+import { asJson, asMarkdown, fileName, fromJson } from '../src/chat/export';
 
 function message(id: string, parent: string | null, role: Role, content = id): Message {
   return { id, parent, role, content, reasoning: '', state: 'done', at: 1 };
@@ -102,7 +102,8 @@ test('what comes out of storage is not believed', () => {
 
 test('everything that is exported comes back', () => {
   const c = patch(edited(), 'a2b', (each) => ({ ...each, reasoning: 'one\n\ntwo', model: 'm' }));
-  assert.deepEqual(JSON.parse(asJson([c])).conversations.map(restored), [c]);
+  assert.deepEqual(fromJson(asJson([c])), [c]);
+  assert.throws(() => fromJson('{}'));
   const text = asMarkdown(c);
   assert.match(text, /^# q1\n\n## You\n\nq1\n\n## Assistant\n\na1\n/);
   assert.match(text, /## m\n\n> one\n>\n> two\n\na2b\n$/);

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
+import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import test from 'node:test';
 import { healthFrom, trouble } from '../src/base/health';
@@ -48,15 +48,14 @@ test('shares are those of late; of all where nothing happened of late', () => {
 });
 
 test('the rows that the server has today are named as it names them', () => {
-  const source = path.join(process.cwd(), '../strata/server');
-  const text = ['metrics.cpp', 'answer/metrics.cpp', 'api/metrics.cpp']
-    .map((file) => {
-      try {
-        return readFileSync(path.join(source, file), 'utf8');
-      } catch {
-        return '';
-      }
+  const server = path.join(process.cwd(), '../strata/server');
+  const text = readdirSync(server, { withFileTypes: true })
+    .flatMap((entry) => {
+      const file = path.join(server, entry.name);
+      return entry.isDirectory() ? readdirSync(file).map((name) => path.join(file, name)) : [file];
     })
+    .filter((file) => file.endsWith('.cpp') && !file.endsWith('_test.cpp'))
+    .map((file) => readFileSync(file, 'utf8'))
     .join('');
   const missing = Object.values(NAMES).filter((name) => !text.includes(`"${name}"`));
   // Reported once experts lie in tiers, and with drafting.

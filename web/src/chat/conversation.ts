@@ -15,6 +15,8 @@ export interface Measured {
   /** Tokens a second, as the server measured it. */
   rate?: number;
   firstSeconds?: number;
+  /** Counted here, piece by piece, because the server has not said it. */
+  counted?: boolean;
 }
 
 export interface Message {

@@ -1,4 +1,4 @@
-import { path, type Conversation } from './conversation';
+import { path, restored, type Conversation } from './conversation';
 
 /** The shown path as a text to read. */
 export function asMarkdown(conversation: Conversation): string {
@@ -17,6 +17,12 @@ export function asMarkdown(conversation: Conversation): string {
 /** Everything, all versions included. */
 export function asJson(conversations: Conversation[]): string {
   return JSON.stringify({ format: 'strata-conversations', version: 1, conversations }, null, 1);
+}
+
+/** The conversations of an exported file. Throws if it is none. */
+export function fromJson(text: string): Conversation[] {
+  const { conversations } = JSON.parse(text);
+  return conversations.map(restored).filter((each: Conversation | null) => each !== null);
 }
 
 export function fileName(title: string, ending: string): string {

@@ -106,6 +106,15 @@ export function keepConversation(kept: Conversation): void {
   );
 }
 
+/** Of one that is here already the newer stays. */
+export function importConversations(conversations: Conversation[]): void {
+  for (const each of conversations) {
+    if ((conversation(each.id)?.updated ?? -1) >= each.updated) continue;
+    take(each);
+    keepConversation(each);
+  }
+}
+
 export function deleteConversation(id: string): void {
   drop(id);
   if (library.value.shown === null) showConversation(null);

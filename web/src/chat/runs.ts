@@ -9,6 +9,7 @@ import {
   remove,
   show,
   wireMessages,
+  type Measured,
   type Message,
   type Role,
 } from './conversation';
@@ -177,6 +178,8 @@ class Writer {
   private timer: ReturnType<typeof setTimeout> | null = null;
   private keptAt = Date.now();
   private thoughtSince = 0;
+  private firstAt = 0;
+  private nPieces = 0;
 
   constructor(
     private readonly id: string,
@@ -186,8 +189,22 @@ class Writer {
   take(piece: Piece): void {
     if (piece.type !== 'opened') this.begun = true;
     if (piece.type === 'reasoning') this.thoughtSince ||= Date.now();
+    if (piece.type === 'reasoning' || piece.type === 'content') this.count();
     this.pending.push(piece);
     this.timer ??= setTimeout(() => this.flush(), DRAW_MS);
+  }
+
+  private count(): void {
+    this.firstAt ||= performance.now();
+    this.nPieces++;
+  }
+
+  /** A piece is a token, or a few where several come in one step. */
+  private counted(): Measured | undefined {
+    const seconds = (performance.now() - this.firstAt) / 1000;
+    if (this.nPieces === 0) return undefined;
+    const rate = this.nPieces > 1 && seconds > 0.2 ? (this.nPieces - 1) / seconds : undefined;
+    return { tokens: this.nPieces, rate, counted: true };
   }
 
   private flush(): void {
@@ -210,6 +227,7 @@ class Writer {
         next.reasoningSeconds = (Date.now() - this.thoughtSince) / 1000;
       }
       if (piece.type === 'content') next.content += piece.text;
+      if (piece.type === 'content' || piece.type === 'reasoning') next.measured = this.counted();
       if (piece.type === 'end') next.state = piece.reason === 'length' ? 'length' : 'done';
       if (piece.type === 'measured') next.measured = piece.measured;
     }

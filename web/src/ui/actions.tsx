@@ -1,6 +1,6 @@
 import { editing } from '../base/page';
 import { count, duration, rate } from '../base/words';
-import type { Message } from '../chat/conversation';
+import type { Measured, Message } from '../chat/conversation';
 import { retry, showVersion } from '../chat/runs';
 import { CopyButton } from './copy_button';
 import { Icon } from './icons';
@@ -72,21 +72,26 @@ function Versions({ conversation, message, versions, locked }: VersionsProps) {
   );
 }
 
-function Figures({ message: { measured } }: { message: Message }) {
-  if (!measured) return null;
-  const { tokens, rate: speed, firstSeconds, promptTokens, cachedTokens } = measured;
+/** What was measured of an answer, or counted of it so far. */
+export function figuresOf({ tokens, rate: speed, firstSeconds, counted }: Measured): string {
   const words = [
-    count(tokens, 'token'),
+    (counted ? 'about ' : '') + count(tokens, 'token'),
     speed && `${rate(speed)} tokens/s`,
     firstSeconds && `first after ${duration(firstSeconds)}`,
   ];
+  return words.filter(Boolean).join(' · ');
+}
+
+function Figures({ message: { measured } }: { message: Message }) {
+  if (!measured) return null;
+  const { promptTokens, cachedTokens } = measured;
   const prompt =
     promptTokens !== undefined &&
     `Prompt: ${count(promptTokens, 'token')}` +
       (cachedTokens ? `, ${cachedTokens} of them known already` : '');
   return (
     <span class="figures" title={prompt || undefined}>
-      {words.filter(Boolean).join(' · ')}
+      {figuresOf(measured)}
     </span>
   );
 }

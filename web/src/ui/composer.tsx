@@ -1,9 +1,10 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { editing } from '../base/page';
 import { useStore } from '../base/store';
-import { path, type Conversation } from '../chat/conversation';
+import { find, path, type Conversation } from '../chat/conversation';
 import { runs, send, stop } from '../chat/runs';
 import { setSettings, settings } from '../chat/settings';
+import { figuresOf } from './actions';
 import { Icon } from './icons';
 
 /** What was typed and not sent, by conversation; kept while one looks elsewhere. */
@@ -41,6 +42,8 @@ export function Composer({ conversation }: { conversation: Conversation | undefi
       editing.set(last.id);
     }
   };
+  const measured = run && find(conversation!, run.message)?.measured;
+  const sofar = measured && figuresOf(measured);
   const next = { '': 'on', on: 'off', off: '' } as const;
   return (
     <form
@@ -71,7 +74,9 @@ export function Composer({ conversation }: { conversation: Conversation | undefi
             Thinking: {thinking || 'default'}
           </button>
           <span class="keys">
-            {run ? 'Esc stops' : 'Enter sends, Shift + Enter for a new line'}
+            {run
+              ? [sofar, 'Esc stops'].filter(Boolean).join(' · ')
+              : 'Enter sends, Shift + Enter for a new line'}
           </span>
           {run ? (
             <button type="button" class="send" aria-label="Stop" onClick={() => stop(id!)}>

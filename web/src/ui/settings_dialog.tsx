@@ -1,8 +1,10 @@
+import { useRef, useState } from 'preact/hooks';
 import { apiKey, keyWanted, setKey } from '../base/api';
 import { dialog } from '../base/page';
 import { useStore } from '../base/store';
-import { asJson, download } from '../chat/export';
-import { library } from '../chat/library';
+import { count } from '../base/words';
+import { asJson, download, fromJson } from '../chat/export';
+import { importConversations, library } from '../chat/library';
 import {
   changedCount,
   MAX_STOPS,
@@ -111,6 +113,33 @@ function NumberInput({ field, typed, type }: NumberProps) {
   );
 }
 
+function ImportButton() {
+  const [said, setSaid] = useState('');
+  const field = useRef<HTMLInputElement>(null);
+  const read = async () => {
+    const file = field.current?.files?.[0];
+    if (!file) return;
+    try {
+      const conversations = fromJson(await file.text());
+      importConversations(conversations);
+      setSaid(`${count(conversations.length, 'conversation')} read.`);
+    } catch {
+      setSaid('That is no export of this page.');
+    }
+  };
+  return (
+    <>
+      <span class="hint" role="status">
+        {said}
+      </span>
+      <input ref={field} type="file" accept=".json" hidden aria-label="Export to read" onChange={read} />
+      <button type="button" onClick={() => field.current?.click()}>
+        Import…
+      </button>
+    </>
+  );
+}
+
 function Below() {
   const hasKey = useStore(apiKey) !== '';
   const { conversations } = useStore(library);
@@ -140,6 +169,7 @@ function Below() {
           API key…
         </button>
       )}
+      <ImportButton />
       <button
         type="button"
         disabled={conversations.length === 0}

@@ -31,7 +31,9 @@ export function Thread({ conversation }: { conversation: Conversation | undefine
     if (run) toEnd();
   }, [run?.message]);
   const onScroll = () => {
-    const { scrollHeight, scrollTop, clientHeight } = scroller.current!;
+    // The event comes a frame later, when another conversation may be shown.
+    if (!scroller.current) return;
+    const { scrollHeight, scrollTop, clientHeight } = scroller.current;
     follows.current = scrollHeight - scrollTop - clientHeight < NEAR_END_PX;
     setAway(!follows.current);
   };

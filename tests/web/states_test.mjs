@@ -181,7 +181,7 @@ test('settings become the fields of the request, and nothing else is sent', asyn
   await page.getByLabel('Top-p').fill('0.9');
   await page.getByLabel('Seed').fill('-1');
   await page.getByText('has to be at least 0; not used').waitFor();
-  await page.getByLabel('Thinking').selectOption('on');
+  await page.getByRole('combobox', { name: 'Thinking' }).selectOption('on');
   await page.getByLabel('Stop at').fill('END\n\\n\\n');
   await page.keyboard.press('Escape');
   await ask('again');
@@ -195,6 +195,21 @@ test('settings become the fields of the request, and nothing else is sent', asyn
   assert.deepEqual(messages.map(({ role }) => role), ['system', 'user', 'assistant', 'user']);
 });
 
+test('the settings of the server stand where nothing was typed', async () => {
+  script.get['/props'] = {
+    default_generation_settings: { temperature: 0.7, top_k: 20 },
+    chat_template: { enable_thinking: false, reasoning_effort: true },
+  };
+  await page.reload();
+  await page.getByRole('button', { name: /^Thinking/ }).waitFor({ state: 'hidden' });
+  await page.keyboard.press('Alt+s');
+  await page.getByPlaceholder('default: 0.7').waitFor();
+  assert.equal(await page.getByLabel('Top-k').getAttribute('placeholder'), 'default: 20');
+  assert.equal(await page.getByLabel('Seed').getAttribute('placeholder'), 'default');
+  assert.equal(await page.getByRole('combobox', { name: 'Thinking' }).count(), 0);
+  assert.equal(await page.getByRole('combobox', { name: 'Effort' }).count(), 1);
+});
+
 test('the monitor leaves out what the server does not report', async () => {
   await page.keyboard.press('Alt+m');
   await page.getByText('Nothing is here.').or(page.getByText('nothing is here')).waitFor();
@@ -204,7 +219,8 @@ test('the monitor leaves out what the server does not report', async () => {
     assert.equal(await page.getByRole('heading', { name: title, exact: true }).count(), 0, title);
   script.get['/metrics'] +=
     'strata_engine_expert_hits_total 90\nstrata_engine_expert_misses_total 10\n' +
-    'strata_engine_draft_tokens_total 10\nstrata_engine_accepted_draft_tokens_total 8\n';
+    'strata_engine_guessed_tokens_total{depth="1"} 7\nstrata_engine_guessed_tokens_total{depth="2"} 3\n' +
+    'strata_engine_right_guesses_total{depth="1"} 6\nstrata_engine_right_guesses_total{depth="2"} 2\n';
   await page.getByText('90.0 %').waitFor();
   await page.getByText('80.0 %').waitFor();
   script.health = null;

@@ -1,6 +1,7 @@
 import { render } from 'preact';
 import { followHealth } from './base/health';
 import { applyTheme } from './base/page';
+import { readProps } from './base/props';
 import { loadLibrary } from './chat/library';
 import { App } from './ui/app';
 import { onKey } from './ui/keys';
@@ -16,4 +17,5 @@ render(<App />, document.getElementById('app')!);
 document.addEventListener('keydown', onKey);
 addEventListener('online', () => void followHealth());
 void loadLibrary();
+void readProps();
 void followHealth();

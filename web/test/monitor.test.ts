@@ -7,7 +7,7 @@ import { bytes, duration, percent, rate, sentence, whole } from '../src/base/wor
 import { growth, parseMetrics, share, total } from '../src/monitor/metrics';
 import { NAMES } from '../src/monitor/names';
 import { groupOf, placeFromProcess, placesFrom } from '../src/monitor/plan';
-import { slotsFrom, waitsFrom } from '../src/monitor/slots';
+import { slotsFrom, waitingFrom, waitsFrom } from '../src/monitor/slots';
 
 const GIB = 2 ** 30;
 
@@ -110,10 +110,21 @@ test('lines of a plan are grouped by their owner', () => {
 test('slots and waits in the forms that servers use', () => {
   assert.equal(slotsFrom({ error: 1 }), null);
   assert.deepEqual(slotsFrom([{ id: 0, is_processing: true, n_ctx: 100, n_decoded: 5 }, {}]), [
-    { id: '0', busy: true, promptTokens: undefined, answerTokens: 5, contextTokens: 100, seconds: undefined },
-    { id: '1', busy: false, promptTokens: undefined, answerTokens: undefined, contextTokens: undefined, seconds: undefined },
+    { id: '0', busy: true, promptTokens: undefined, answerTokens: 5, readTokens: undefined, contextTokens: 100, seconds: undefined },
+    { id: '1', busy: false, promptTokens: undefined, answerTokens: undefined, readTokens: undefined, contextTokens: undefined, seconds: undefined },
   ]);
   assert.equal(slotsFrom({ slots: [{ state: 'idle' }, { state: 'prompt' }] })![1]!.busy, true);
+  const list = {
+    slots: [{ state: 'reading', prompt_tokens: 8, read_tokens: 2, running_ms: 1500 }],
+    waiting: [{ prompt_tokens: 5, running_ms: 20 }, { running_ms: 900 }],
+  };
+  const [reading] = slotsFrom(list)!;
+  assert.deepEqual([reading!.busy, reading!.readTokens, reading!.seconds], [true, 2, 1.5]);
+  assert.deepEqual(waitingFrom(list), [
+    { what: 'a request for a slot', seconds: 0.9 },
+    { what: 'a request for a slot (prompt: 5 tokens)', seconds: 0.02 },
+  ]);
+  for (const nothing of [undefined, null, [], { waiting: 3 }]) assert.deepEqual(waitingFrom(nothing), []);
   assert.deepEqual(waitsFrom({ wait: 'step on card 0' }), [{ what: 'step on card 0' }]);
   assert.deepEqual(waitsFrom({ wait: '' }), []);
   assert.deepEqual(waitsFrom({ waits: [{ what: 'b', ms: 5 }, { what: 'a', ms: 900 }, {}] }), [

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { propsFrom } from '../src/base/props';
 import {
   changedCount,
   NO_SETTINGS,
@@ -62,4 +63,17 @@ test('stored settings that are damaged fall back', () => {
     assert.deepEqual(readSettings(text), NO_SETTINGS);
   const read = readSettings('{"numbers": {"seed": "3", "other": "1", "top_k": 5}, "effort": "high"}');
   assert.deepEqual(read, { ...NO_SETTINGS, effort: 'high', numbers: { seed: '3' } });
+});
+
+test('what the server says of itself is not believed blindly', () => {
+  for (const nothing of [undefined, null, 3, 'x', {}, { chat_template: 'text', memory_plan: undefined }])
+    assert.deepEqual(propsFrom(nothing), {
+      defaults: {},
+      thinking: undefined,
+      effort: undefined,
+      memoryPlan: undefined,
+    });
+  const body = { default_generation_settings: { top_p: 0.9 }, chat_template: { enable_thinking: false } };
+  const { defaults, thinking } = propsFrom(body);
+  assert.deepEqual([defaults.top_p, thinking], [0.9, false]);
 });

@@ -22,7 +22,13 @@ interface Chunk {
     prompt_tokens?: number;
     prompt_tokens_details?: { cached_tokens?: number };
   } | null;
-  timings?: { decode_tokens_per_s?: number; queue_ms?: number; prompt_ms?: number };
+  timings?: {
+    decode_tokens_per_s?: number;
+    queue_ms?: number;
+    prompt_ms?: number;
+    drafts_guessed?: number[];
+    drafts_right?: number[];
+  };
 }
 
 /** The server sends a comment every few seconds; after so long a silence nobody is there. */
@@ -96,6 +102,10 @@ async function* pieces(
   if (!ended) throw new Failure('cut', 'The connection ended before the answer did.');
 }
 
+function sum(counts: number[] | undefined): number | undefined {
+  return Array.isArray(counts) ? counts.reduce((all, n) => all + n, 0) : undefined;
+}
+
 export function measuredOf({ usage, timings }: Chunk): Measured | null {
   if (!usage) return null;
   const firstMs = (timings?.queue_ms ?? 0) + (timings?.prompt_ms ?? 0);
@@ -104,6 +114,8 @@ export function measuredOf({ usage, timings }: Chunk): Measured | null {
     promptTokens: usage.prompt_tokens,
     cachedTokens: usage.prompt_tokens_details?.cached_tokens,
     rate: timings?.decode_tokens_per_s || undefined,
+    drafted: sum(timings?.drafts_guessed),
+    accepted: sum(timings?.drafts_right),
     firstSeconds: firstMs > 0 ? firstMs / 1000 : undefined,
   };
 }

@@ -15,6 +15,9 @@ export interface Measured {
   /** Tokens a second, as the server measured it. */
   rate?: number;
   firstSeconds?: number;
+  /** Tokens that were guessed, and those of them that the model chose as well. */
+  drafted?: number;
+  accepted?: number;
   /** Counted here, piece by piece, because the server has not said it. */
   counted?: boolean;
 }

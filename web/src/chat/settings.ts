@@ -22,6 +22,7 @@ export const NUMBER_FIELDS: readonly NumberField[] = [
   { name: 'frequency_penalty', label: 'Frequency penalty', hint: 'more against frequent ones', min: -2, max: 2 },
   { name: 'repetition_penalty', label: 'Repetition penalty', hint: 'a factor; 1 is off', min: 0.000001, max: 1e6 },
   { name: 'seed', label: 'Seed', hint: 'the same seed gives the same answer', min: 0, max: Number.MAX_SAFE_INTEGER, whole: true },
+  { name: 'reasoning_budget', label: 'Thinking budget', hint: 'tokens; then it has to answer', min: 0, max: 2 ** 31 - 1, whole: true },
   { name: 'max_tokens', label: 'Most tokens', hint: 'of an answer, thoughts included', min: 1, max: 2 ** 31 - 1, whole: true },
 ];
 

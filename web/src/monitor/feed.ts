@@ -1,21 +1,23 @@
 import { Failure, failureOf, request } from '../base/api';
 import { health, healthFrom } from '../base/health';
+import { readProps } from '../base/props';
 import { Store } from '../base/store';
 import { SPAN_SECONDS } from './chart';
 import { parseMetrics, type Sample } from './metrics';
-import { slotsFrom, type Slot } from './slots';
+import { slotsFrom, waitingFrom, type Slot, type Wait } from './slots';
 
 /** What the monitor shows, and the last two minutes of it. */
 export interface Feed {
   samples: Sample[];
   /** null: the server has no such list. */
   slots: Slot[] | null;
-  props: Record<string, unknown>;
+  /** Requests that wait for a slot, oldest first, as far as the server lists them. */
+  waiting: Wait[];
   /** Why there are no new figures; null: there are. */
   problem: Failure | null;
 }
 
-export const feed = new Store<Feed>({ samples: [], slots: null, props: {}, problem: null });
+export const feed = new Store<Feed>({ samples: [], slots: null, waiting: [], problem: null });
 
 const EVERY_MS = 1_000;
 
@@ -41,14 +43,14 @@ async function sample(): Promise<void> {
   if (!response.ok) throw await failureOf(response);
   const rows = parseMetrics(await response.text());
   const at = performance.now();
-  const slots = slotsFrom(await optional('slots'));
+  const list = await optional('slots');
   // What the server was started with does not change while it runs.
   const isNew = feed.value.problem !== null || feed.value.samples.length === 0;
-  const props = isNew ? await optional('props') : feed.value.props;
+  if (isNew) await readProps();
   feed.update((last) => ({
     samples: [...last.samples, { at, rows }].filter((each) => at - each.at <= SPAN_SECONDS * 1000),
-    slots,
-    props: typeof props === 'object' && props ? { ...props } : {},
+    slots: slotsFrom(list),
+    waiting: waitingFrom(list),
     problem: null,
   }));
 }

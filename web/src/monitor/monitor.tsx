@@ -1,17 +1,18 @@
 import { useEffect } from 'preact/hooks';
 import { keyWanted } from '../base/api';
 import { health, stateWord, type Health } from '../base/health';
+import { props } from '../base/props';
 import { useStore } from '../base/store';
 import { bytes, count, duration, percent, rate, sentence, whole } from '../base/words';
 import { Card } from './card';
 import { Chart } from './chart';
-import { feed, followFeed, type Feed } from './feed';
+import { feed, followFeed } from './feed';
 import { MemoryPicture } from './memory';
 import { growth, share, total, type Row, type Sample } from './metrics';
 import { NAMES } from './names';
 import { placeFromProcess, placesFrom } from './plan';
 import { Requests } from './requests';
-import { waitsFrom } from './slots';
+import { waitsFrom, type Wait } from './slots';
 import { Totals } from './totals';
 
 export function Monitor() {
@@ -35,9 +36,9 @@ export function Monitor() {
         <Summary health={now} />
         {last && <Speed samples={state.samples} />}
         {last && <Requests state={state} rows={last.rows} />}
-        {last && <Work health={now} rows={last.rows} />}
+        {last && <Work health={now} waiting={state.waiting} rows={last.rows} />}
         {last && <Shares samples={state.samples} />}
-        {last && <Memory props={state.props} rows={last.rows} />}
+        {last && <Memory rows={last.rows} />}
         {last && <Totals rows={last.rows} />}
       </div>
       {!last && !state.problem && <p class="hint center">Asking the server…</p>}
@@ -100,13 +101,14 @@ function Speed({ samples }: { samples: Sample[] }) {
   );
 }
 
-function Work({ health, rows }: { health: Health; rows: Row[] }) {
+function Work(props: { health: Health; waiting: Wait[]; rows: Row[] }) {
+  const { health, waiting, rows } = props;
   const seconds = total(rows, NAMES.stepSeconds);
   if (seconds === undefined) return null;
   const stepRows = total(rows, NAMES.stepRows) ?? 0;
   const failed = total(rows, NAMES.failedSteps) ?? 0;
   const steps = total(rows, NAMES.steps);
-  const waits = waitsFrom(health.engine);
+  const waits = [...waitsFrom(health.engine), ...waiting];
   return (
     <Card title="Step and waits">
       <p class="figure">
@@ -165,11 +167,11 @@ function Shares({ samples }: { samples: Sample[] }) {
   );
 }
 
-function Memory({ props, rows }: { props: Feed['props']; rows: Row[] }) {
+function Memory({ rows }: { rows: Row[] }) {
   const resident = total(rows, NAMES.resident) ?? 0;
   const anonymous = total(rows, NAMES.anonymous) ?? 0;
   const front = total(rows, NAMES.front) ?? 0;
-  const planned = placesFrom(props.memory_plan);
+  const planned = placesFrom(useStore(props).memoryPlan);
   const measured = placeFromProcess(resident, anonymous, front);
   const places = planned.length > 0 ? planned : measured.bytes > 0 ? [measured] : [];
   if (places.length === 0) return null;

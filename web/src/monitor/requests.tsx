@@ -37,19 +37,21 @@ export function Requests({ state, rows }: { state: Feed; rows: Row[] }) {
 }
 
 function slotWords(slot: Slot): string {
-  const { promptTokens, answerTokens, seconds } = slot;
+  const { promptTokens, answerTokens, readTokens, seconds } = slot;
   const parts = [
     `Slot ${slot.id}: ${slot.busy ? 'busy' : 'free'}`,
     promptTokens !== undefined && `prompt ${count(promptTokens, 'token')}`,
+    readTokens !== undefined && `${readTokens} of them read`,
     answerTokens !== undefined && `answer ${count(answerTokens, 'token')}`,
     seconds !== undefined && `for ${duration(seconds)}`,
   ];
   return parts.filter(Boolean).join(', ');
 }
 
-/** How much of its context is used; all of it where that is not known. */
-function filled({ busy, contextTokens, promptTokens, answerTokens }: Slot): string {
+/** How much of the prompt is read, or of the context used; all of it where that is not known. */
+function filled({ busy, contextTokens, promptTokens, answerTokens, readTokens }: Slot): string {
   if (!busy) return '0';
+  if (readTokens !== undefined && promptTokens) return `${(readTokens / promptTokens) * 100}%`;
   const used = (promptTokens ?? 0) + (answerTokens ?? 0);
   return contextTokens && used ? `${Math.min(100, Math.max(8, (used / contextTokens) * 100))}%` : '100%';
 }

@@ -5,6 +5,8 @@ export interface Slot {
   promptTokens?: number;
   answerTokens?: number;
   contextTokens?: number;
+  /** Of the prompt, while it is being read. */
+  readTokens?: number;
   seconds?: number;
 }
 
@@ -28,6 +30,7 @@ export function slotsFrom(body: unknown): Slot[] | null {
       busy: slot.is_processing === true || slot.busy === true || (state !== '' && state !== 'idle' && state !== 'free'),
       promptTokens: first(slot, ['prompt_tokens', 'n_prompt_tokens']),
       answerTokens: first(slot, ['answer_tokens', 'completion_tokens', 'n_decoded']),
+      readTokens: state === 'reading' ? first(slot, ['read_tokens']) : undefined,
       contextTokens: first(slot, ['context_tokens', 'context_length', 'n_ctx']),
       seconds: first(slot, ['seconds']) ?? (ms === undefined ? undefined : ms / 1000),
     };
@@ -42,6 +45,20 @@ export function slotsFromCounts(n: number, running: number): Slot[] {
 export interface Wait {
   what: string;
   seconds?: number;
+}
+
+/** Requests without a slot, where the list has them. */
+export function waitingFrom(body: unknown): Wait[] {
+  const list = (body as { waiting?: unknown } | null | undefined)?.waiting;
+  if (!Array.isArray(list)) return [];
+  const waits = list.map((value): Wait => {
+    const row = (value ?? {}) as Record<string, unknown>;
+    const n = first(row, ['prompt_tokens']);
+    const ms = first(row, ['running_ms', 'ms']);
+    const what = 'a request for a slot' + (n === undefined ? '' : ` (prompt: ${n} tokens)`);
+    return { what, seconds: ms === undefined ? undefined : ms / 1000 };
+  });
+  return waits.sort((a, b) => (b.seconds ?? 0) - (a.seconds ?? 0));
 }
 
 /** What the engine waits for, oldest first. */

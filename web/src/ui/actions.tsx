@@ -84,13 +84,15 @@ export function figuresOf({ tokens, rate: speed, firstSeconds, counted }: Measur
 
 function Figures({ message: { measured } }: { message: Message }) {
   if (!measured) return null;
-  const { promptTokens, cachedTokens } = measured;
-  const prompt =
+  const { promptTokens, cachedTokens, drafted, accepted } = measured;
+  const more = [
     promptTokens !== undefined &&
-    `Prompt: ${count(promptTokens, 'token')}` +
-      (cachedTokens ? `, ${cachedTokens} of them known already` : '');
+      `Prompt: ${count(promptTokens, 'token')}` +
+        (cachedTokens ? `, ${cachedTokens} of them known already` : ''),
+    drafted && `Drafts: ${accepted ?? 0} of ${count(drafted, 'token')} accepted`,
+  ];
   return (
-    <span class="figures" title={prompt || undefined}>
+    <span class="figures" title={more.filter(Boolean).join('\n') || undefined}>
       {figuresOf(measured)}
     </span>
   );

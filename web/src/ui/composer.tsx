@@ -1,5 +1,6 @@
 import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { editing } from '../base/page';
+import { props } from '../base/props';
 import { useStore } from '../base/store';
 import { find, path, type Conversation } from '../chat/conversation';
 import { runs, send, stop } from '../chat/runs';
@@ -15,6 +16,7 @@ export function Composer({ conversation }: { conversation: Conversation | undefi
   const run = useStore(runs).get(id ?? '');
   const { thinking, ...rest } = useStore(settings);
   const [text, setText] = useState(drafts.get(id ?? '') ?? '');
+  const canThink = useStore(props).thinking !== false;
   const field = useRef<HTMLTextAreaElement>(null);
   useGrowing(field, text);
   useEffect(() => {
@@ -67,6 +69,7 @@ export function Composer({ conversation }: { conversation: Conversation | undefi
         <div class="row">
           <button
             type="button"
+            hidden={!canThink}
             class={`chip ${thinking}`}
             onClick={() => setSettings({ ...rest, thinking: next[thinking] })}
             title="Whether the model thinks before it answers: as the server has it, always, never"

@@ -1,6 +1,7 @@
-import { useRef, useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { apiKey, keyWanted, setKey } from '../base/api';
 import { dialog } from '../base/page';
+import { props, readProps } from '../base/props';
 import { useStore } from '../base/store';
 import { count } from '../base/words';
 import { asJson, download, fromJson } from '../chat/export';
@@ -21,6 +22,8 @@ import { Modal } from './modal';
 
 export function SettingsDialog() {
   const value = useStore(settings);
+  const { thinking, effort } = useStore(props);
+  useEffect(() => void readProps(), []);
   const set = (part: Partial<Settings>) => setSettings({ ...settings.value, ...part });
   return (
     <Modal title="Settings" class="settings" onClose={() => dialog.set(null)}>
@@ -34,29 +37,22 @@ export function SettingsDialog() {
         />
       </label>
       <div class="grid">
-        <label>
-          Thinking
-          <select
+        {thinking !== false && (
+          <Choice
+            label="Thinking"
+            words={['on', 'off']}
             value={value.thinking}
-            onChange={(event) => set({ thinking: event.currentTarget.value as Settings['thinking'] })}
-          >
-            <option value="">default</option>
-            <option value="on">on</option>
-            <option value="off">off</option>
-          </select>
-        </label>
-        <label>
-          Effort
-          <select
+            pick={(picked) => set({ thinking: picked })}
+          />
+        )}
+        {effort !== false && (
+          <Choice
+            label="Effort"
+            words={['low', 'medium', 'high']}
             value={value.effort}
-            onChange={(event) => set({ effort: event.currentTarget.value as Settings['effort'] })}
-          >
-            <option value="">default</option>
-            <option value="low">low</option>
-            <option value="medium">medium</option>
-            <option value="high">high</option>
-          </select>
-        </label>
+            pick={(picked) => set({ effort: picked })}
+          />
+        )}
         {NUMBER_FIELDS.map((field) => (
           <NumberInput
             key={field.name}
@@ -85,6 +81,27 @@ export function SettingsDialog() {
   );
 }
 
+interface ChoiceProps<T extends string> {
+  label: string;
+  words: T[];
+  value: T | '';
+  pick: (word: T | '') => void;
+}
+
+function Choice<T extends string>({ label, words, value, pick }: ChoiceProps<T>) {
+  return (
+    <label>
+      {label}
+      <select value={value} onChange={(event) => pick(event.currentTarget.value as T | '')}>
+        <option value="">default</option>
+        {words.map((word) => (
+          <option value={word}>{word}</option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
 interface NumberProps {
   field: NumberField;
   typed: string;
@@ -93,6 +110,7 @@ interface NumberProps {
 
 function NumberInput({ field, typed, type }: NumberProps) {
   const problem = problemOf(field, typed);
+  const { [field.name]: own } = useStore(props).defaults;
   return (
     <label>
       {field.label}
@@ -100,7 +118,7 @@ function NumberInput({ field, typed, type }: NumberProps) {
         name={field.name}
         inputMode={field.min < 0 ? 'text' : 'decimal'}
         autocomplete="off"
-        placeholder="default"
+        placeholder={typeof own === 'number' ? `default: ${+own.toFixed(4)}` : 'default'}
         value={typed}
         aria-invalid={problem !== ''}
         aria-describedby={`about-${field.name}`}

@@ -13,6 +13,7 @@
 #include "strata/base/format.h"
 #include "strata/base/log.h"
 #include "strata/base/os/cpus.h"
+#include "strata/base/os/memory.h"
 #include "strata/base/os/terminal.h"
 #include "strata/base/os/topology.h"
 #include "strata/cli/commands.h"
@@ -25,6 +26,7 @@ namespace fs = std::filesystem;
 
 // Enough for code that is repeated; few are often right beyond it.
 constexpr int kUsualGuesses = 8;
+constexpr Bytes kMostCache = Bytes{2} << 30;
 constexpr const char* kDemo = "models/strata-demo.gguf";
 // Where nothing is loaded faster than this, a line that comes and goes would only flicker.
 constexpr std::chrono::milliseconds kQuiet{500};
@@ -141,11 +143,19 @@ int max_guesses(const Invocation& invocation) {
   return asked ? static_cast<int>(*asked) : usual;
 }
 
+static Bytes cache_bytes(const Settings& s) {
+  constexpr Bytes kMib = Bytes{1} << 20;
+  if (s.prompt_cache_mib) return *s.prompt_cache_mib * kMib;
+  return std::min(os::memory_budget().available / 16, kMostCache);
+}
+
 engine::EngineOptions engine_options(const Invocation& invocation) {
   const Settings& s = invocation.settings;
   return {.drafts = {.most = max_guesses(invocation),
                      .automatic = !s.spec.has_value(),
-                     .min_probability = static_cast<float>(s.spec_min_p)}};
+                     .min_probability = static_cast<float>(s.spec_min_p)},
+          // Bench asks the same again and again.
+          .cache_bytes = invocation.command == kBench ? 0 : cache_bytes(s)};
 }
 
 void report_choices(model::Instance& instance, const Settings& settings) {

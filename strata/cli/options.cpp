@@ -62,6 +62,10 @@ const OptionSpec kTable[] = {
      "norm of the residual in front of the MTP layer; auto: as the file says"},
     {"prefill", "auto|N", &Settings::prefill, kModel | kPlan, "Model",
      "prompt tokens that are computed at once; auto: 512", 1, 65536},
+    {"prompt-cache-mib", "auto|N", &Settings::prompt_cache_mib, kServe | kRun | kEngine, "Model",
+     "memory for states of conversations, from which a later prompt goes on; 0: none; auto: a "
+     "sixteenth of what is free, at most 2048",
+     0, 1 << 24, "", "", "auto"},
     {"rope-scale", "S", &Settings::rope_scale, kModel | kPlan, "Model",
      "with --rope-scaling yarn: how many times the trained context, above 1", 1, 1024, "", "",
      "none"},

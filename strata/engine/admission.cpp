@@ -23,8 +23,13 @@ std::string objection(const wire::Submit& submit, const model::Instance& instanc
     return format("there are {} logit biases, at most {} are taken", biases.size(),
                   wire::kMaxLogitBiases);
   }
+  if (static_cast<int64_t>(submit.sent.size()) > submit.max_tokens) {
+    return format("{} tokens were sent already, {} are asked for", submit.sent.size(),
+                  submit.max_tokens);
+  }
   const auto in_vocabulary = [&](int32_t id) { return id >= 0 && id < n_vocab; };
   if (!std::ranges::all_of(submit.ids, in_vocabulary) ||
+      !std::ranges::all_of(submit.sent, in_vocabulary) ||
       !std::ranges::all_of(biases, in_vocabulary, &wire::LogitBias::id)) {
     return format("a token id is outside the vocabulary of {}", n_vocab);
   }
@@ -34,7 +39,7 @@ std::string objection(const wire::Submit& submit, const model::Instance& instanc
 bool has_room(const wire::Submit& submit, const model::StatePools& pools) {
   const int64_t tokens = static_cast<int64_t>(submit.ids.size()) + submit.max_tokens;
   const int64_t page = pools.spec().page_tokens;
-  return pools.n_free_slots() > 0 && pools.n_free_pages() >= (tokens + page - 1) / page;
+  return pools.n_free_slots() > 0 && pools.n_unreserved_pages() >= (tokens + page - 1) / page;
 }
 
 }  // namespace strata::engine

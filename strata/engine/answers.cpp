@@ -17,10 +17,9 @@ bool stops_at(const Request& request, int32_t id) {
   return std::ranges::find(request.submit.stop_ids, id) != request.submit.stop_ids.end();
 }
 
-// Whether an answer of n tokens has all it may have.
+// Whether an answer of n tokens has all it may have; admission has seen to the context.
 bool is_full(const Request& request, size_t n) {
-  return n >= static_cast<size_t>(request.submit.max_tokens) ||
-         request.submit.ids.size() + n >= static_cast<size_t>(request.session->max_tokens());
+  return n >= static_cast<size_t>(request.submit.max_tokens);
 }
 
 }  // namespace
@@ -33,12 +32,11 @@ void Answers::say(const Request& request, wire::Event&& event) {
 
 void Answers::end(Request& request, wire::Event&& event) {
   say(request, std::move(event));
-  request.session.reset();
-  request.drafting.cells.reset();
   request.ended = true;
 }
 
 void Answers::progress(const Request& request) {
+  if (!request.submit.sent.empty()) return;  // it has been read before
   wire::Progress progress;
   progress.done = static_cast<int32_t>(request.n_read);
   progress.cached = static_cast<int32_t>(request.n_cached);
@@ -77,13 +75,30 @@ void Answers::accept(Request& request, int32_t id) {
          false);
     return;
   }
-  request.answer.push_back(id);
-  request.penalties.push(id);
   ++n_tokens_;
   wire::Tokens tokens{.ids = {id}};
-  tokens.bytes = request.matcher.push(bytes_of(request, id));
+  tokens.bytes = take(request, id);
   say(request, std::move(tokens));
-  if (stops_at(request, id)) return finish(request, wire::Reason::kStop);
+  finish_if_over(request);
+}
+
+void Answers::replay(Request& request) {
+  for (const int32_t id : request.submit.sent) {
+    take(request, id);  // the bytes have been sent, too
+    finish_if_over(request);
+    if (request.ended) return;
+  }
+}
+
+// The next token of the answer, and the bytes that it lets go.
+std::string Answers::take(Request& request, int32_t id) {
+  request.answer.push_back(id);
+  request.penalties.push(id);
+  return request.matcher.push(bytes_of(request, id));
+}
+
+void Answers::finish_if_over(Request& request) {
+  if (stops_at(request, request.answer.back())) return finish(request, wire::Reason::kStop);
   if (request.matcher.matched()) return finish(request, wire::Reason::kStopString);
   if (is_full(request, request.answer.size())) finish(request, wire::Reason::kLength);
 }
@@ -115,6 +130,7 @@ void Answers::finish(Request& request, wire::Reason reason) {
 
 void Answers::fail(Request& request, ErrorCode code, std::string message, bool retry) {
   if (request.ended) return;
+  request.failed = true;
   end(request, wire::Failed{.code = code, .message = std::move(message), .retry = retry});
 }
 

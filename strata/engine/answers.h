@@ -26,12 +26,13 @@ class Answers {
   // The next token of the answer; ends it where it has to end. An id below 0: no logit was finite,
   // and the request fails.
   void accept(Request& request, int32_t id);
+  // The tokens that were sent already; ends the answer if they end it. Before the first accept.
+  void replay(Request& request);
   // How many of these the answer takes, if they are its next tokens: all, or up to the one that
   // ends it. Changes nothing.
   int n_accepted(const Request& request, std::span<const int32_t> ids) const;
 
-  // Nothing if it has ended. Slot and pages come back at once, though the request stays in its list
-  // until somebody sweeps.
+  // Nothing if it has ended.
   void finish(Request& request, wire::Reason reason);
   void fail(Request& request, ErrorCode code, std::string message, bool retry);
 
@@ -44,6 +45,8 @@ class Answers {
  private:
   void say(const Request& request, wire::Event&& event);
   void end(Request& request, wire::Event&& event);
+  std::string take(Request& request, int32_t id);
+  void finish_if_over(Request& request);
   std::string bytes_of(const Request& request, int32_t id) const;
 
   const text::Tokenizer& tokenizer_;

@@ -67,7 +67,7 @@ void Drafter::learn(const StepPlan& plan, const StepResult& result, double ms) {
   if (only_answers) costs_.add_step(result.n_rows, ms);
   if (!on()) return;
   for (size_t i = 0; i < plan.size(); ++i) {
-    if (!plan[i].decodes()) continue;
+    if (!plan[i].decodes) continue;
     Request& request = *plan[i].request;
     const std::span<const int32_t> guesses = guesses_of(plan[i]);
     const std::vector<int32_t>& tokens = result.parts[i].tokens;
@@ -107,9 +107,8 @@ std::vector<DraftJob> Drafter::jobs_after(const StepPlan& plan, const StepResult
     const std::span<const int32_t> ids = request.session->ids();
     const std::span<const int32_t> kept = ids.last(static_cast<size_t>(part.n_kept));
     job.next.assign(kept.begin() + 1, kept.end());
-    job.next.push_back(request.decoding() ? request.answer.back()
-                                          : request.submit.ids[request.n_read]);
-    job.reads_prompt = request.decoding() == false || request.answer.size() == 1;
+    job.next.push_back(request.decoding() ? request.answer.back() : request.text[request.n_read]);
+    job.reads_prompt = !plan[i].decodes;
   }
   return jobs;
 }

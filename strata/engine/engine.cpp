@@ -6,6 +6,7 @@
 #include "strata/base/format.h"
 #include "strata/base/log.h"
 #include "strata/engine/admission.h"
+#include "strata/engine/keep_points.h"
 #include "strata/engine/schedule.h"
 #include "strata/engine/window.h"
 #include "strata/model/seeded_context.h"
@@ -30,6 +31,7 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
                instance.model().info().n_vocab, instance.stream(), instance.plan()),
       runner_(instance, sampler_, answers_),
       drafter_(instance, sampler_, options.drafts, clock),
+      cache_(instance, options.cache_bytes),
       seeds_(std::random_device{}()) {
   if (tokenizer.n_vocab() > instance.model().info().n_vocab) {
     throw Error(ErrorCode::kCorruptFile,
@@ -47,7 +49,10 @@ int64_t Engine::now_ns() const {
 
 void Engine::prepare(const std::function<void(Bytes, Bytes)>& progress) {
   instance_.load(progress);
-  instance_.with_ledger([&] { sampler_.allocate(); });
+  instance_.with_ledger([&] {
+    sampler_.allocate();
+    cache_.allocate();
+  });
   rehearse();
   if (drafter_.on() && options_.drafts.automatic) measure_windows();
   instance_.seal();
@@ -132,6 +137,7 @@ void Engine::drop_cancelled() {
   const auto sweep = [&](auto& list) {
     for (auto& request : list) {
       if (request->cancelled) answers_.finish(*request, wire::Reason::kCancelled);
+      if (request->ended && !request->failed) keep(*request);
     }
     std::erase_if(list, [](const auto& request) { return request->ended; });
   };
@@ -148,20 +154,75 @@ bool Engine::admit(Request& request) {
     answers_.fail(request, ErrorCode::kInvalidArgument, std::move(why), false);
     return true;
   }
+  if (!has_room(submit, instance_.model().states())) return false;
+  start(request);
+  return true;
+}
+
+void Engine::start(Request& request) {
   model::StatePools& pools = instance_.model().states();
-  const int64_t n_prompt = static_cast<int64_t>(submit.ids.size());
-  const int64_t tokens = n_prompt + submit.max_tokens;
-  if (!has_room(submit, pools)) return false;
-  request.session = std::make_unique<model::SessionState>(pools, tokens);
+  const auto n_prompt = static_cast<int64_t>(request.submit.ids.size());
+  const auto new_session = [&] {
+    request.session =
+        std::make_unique<model::SessionState>(pools, n_prompt + request.submit.max_tokens);
+  };
+  new_session();
+  request.started = clock_.now();
+  answers_.replay(request);
+  if (request.ended) return;
+  drafter_.begin(request);
   if (made_up_tokens_ > 0) {
     request.n_cached = static_cast<size_t>(std::min(made_up_tokens_, n_prompt - 1));
-    model::seed_context(pools, *request.session, std::span(submit.ids).first(request.n_cached),
+    model::seed_context(pools, *request.session, std::span(request.text).first(request.n_cached),
                         made_up_seed_);
     request.n_read = request.n_cached;
+    return;
   }
-  drafter_.begin(request);
-  request.started = clock_.now();
-  return true;
+  if (!cache_.on()) return;
+  try {
+    resume_kept(request);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kDeviceLost) throw;
+    log_warning(format("a kept state could not be used: {}", e.what()));
+    request.drafting.cells.reset();
+    request.session.reset();
+    new_session();
+  }
+  request.keep_at = keep_points(request.text, request.submit.boundaries, request.n_cached,
+                                cache_.n_common(request.text),
+                                static_cast<size_t>(instance_.options().chunk), tokenizer_);
+}
+
+void Engine::resume_kept(Request& request) {
+  std::unique_ptr<model::SessionState> cells;
+  if (request.drafting.follows) {
+    cells = std::make_unique<model::SessionState>(*instance_.model().draft_states(),
+                                                  request.session->max_tokens());
+  }
+  request.n_cached = cache_.resume(request.text, *request.session, cells.get());
+  request.n_read = request.n_cached;
+  n_cached_tokens_ += request.n_cached;
+  request.drafting.cells = std::move(cells);
+}
+
+void Engine::keep(const Request& request) {
+  if (!request.session || made_up_tokens_ > 0) return;
+  try {
+    cache_.keep(*request.session, request.drafting.cells.get());
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kDeviceLost) throw;
+    log_warning(format("a state could not be kept: {}", e.what()));
+  }
+  n_kept_ = cache_.n_kept();
+}
+
+void Engine::keep_prompts(const StepPlan& plan) {
+  for (const StepPart& part : plan) {
+    Request& request = *part.request;
+    if (request.keep_at.empty() || request.n_read < request.keep_at.front()) continue;
+    request.keep_at.erase(request.keep_at.begin());
+    if (!request.ended) keep(request);
+  }
 }
 
 void Engine::admit() {
@@ -169,7 +230,7 @@ void Engine::admit() {
   while (!waiting_.empty() && admit(*waiting_.front())) {
     std::unique_ptr<Request> request = std::move(waiting_.front());
     waiting_.pop_front();
-    if (request->session) running_.push_back(std::move(request));
+    if (!request->ended) running_.push_back(std::move(request));
   }
   n_running_ = static_cast<int32_t>(running_.size());
   n_waiting_ = static_cast<int32_t>(waiting_.size());
@@ -225,13 +286,13 @@ void Engine::compute(const StepPlan& plan) {
   drafter_.learn(plan, result, time.count());
   int answer_rows = 0;
   for (const StepPart& part : plan) {
-    if (part.decodes()) answer_rows += static_cast<int>(part.ids.size());
+    if (part.decodes) answer_rows += static_cast<int>(part.ids.size());
   }
   pace_.add(answer_rows, result.n_rows - answer_rows, time.count(), drafter_.costs());
   accept(plan, result);
-  if (!drafter_.on()) return;
-  flush();  // what is known need not wait for guesses
+  flush();  // what is known need not wait for guesses, nor for copies
   drafter_.draft(plan, result);
+  keep_prompts(plan);
   const std::lock_guard lock(mutex_);
   drafts_ = drafter_.totals();
 }
@@ -294,7 +355,9 @@ wire::Pulse Engine::pulse() const {
                     .step_rows = step_rows_,
                     .n_running = n_running_,
                     .n_waiting = n_waiting_};
+  pulse.n_kept = n_kept_;
   pulse.work = {.prompt_tokens = n_prompt_tokens_,
+                .cached_tokens = n_cached_tokens_,
                 .answer_tokens = answers_.n_tokens(),
                 .steps = n_steps_,
                 .failed_steps = n_failed_steps_};

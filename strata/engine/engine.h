@@ -15,6 +15,7 @@
 #include "strata/base/clock.h"
 #include "strata/engine/answers.h"
 #include "strata/engine/drafter.h"
+#include "strata/engine/prefix_cache.h"
 #include "strata/engine/request.h"
 #include "strata/engine/sampler.h"
 #include "strata/engine/schedule.h"
@@ -34,6 +35,7 @@ struct EngineHooks {
 
 struct EngineOptions {
   DraftOptions drafts;
+  Bytes cache_bytes = 0;  // of host memory, for states of conversations; 0: none are kept
 };
 
 // Owns all sessions and runs them on one thread: takes requests and cancellations, chooses the rows
@@ -81,6 +83,10 @@ class Engine {
   void drop_cancelled();
   void admit();
   bool admit(Request& request);
+  void start(Request& request);
+  void resume_kept(Request& request);
+  void keep(const Request& request);
+  void keep_prompts(const StepPlan& plan);
   StepPlan plan_rows() const;
   void compute(const StepPlan& plan);
   StepResult run_twice(const StepPlan& plan);
@@ -101,6 +107,7 @@ class Engine {
   StepRunner runner_;
   Drafter drafter_;
   PromptPace pace_;
+  PrefixCache cache_;
   std::mt19937_64 seeds_;
   int64_t made_up_tokens_ = 0;
   uint64_t made_up_seed_ = 0;
@@ -117,7 +124,8 @@ class Engine {
   // For pulse().
   std::atomic<int64_t> step_since_ns_{0};
   std::atomic<int32_t> step_rows_{0}, n_running_{0}, n_waiting_{0};
-  std::atomic<uint64_t> n_prompt_tokens_{0}, n_steps_{0}, n_failed_steps_{0};
+  std::atomic<int32_t> n_kept_{0};
+  std::atomic<uint64_t> n_prompt_tokens_{0}, n_cached_tokens_{0}, n_steps_{0}, n_failed_steps_{0};
 };
 
 }  // namespace strata::engine

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -35,7 +36,10 @@ struct Request {
         seed(submit.sampling.seed.value_or(drawn_seed)),
         matcher(submit.stops),
         penalties(submit.sampling, submit.ids),
-        arrived(now) {}
+        text(submit.ids),
+        arrived(now) {
+    text.insert(text.end(), submit.sent.begin(), submit.sent.end());
+  }
 
   wire::RequestId id;
   wire::Submit submit;
@@ -44,20 +48,25 @@ struct Request {
   PenaltyCounts penalties;                       // of the answer so far
   std::unique_ptr<model::SessionState> session;  // from admission on
   Drafting drafting;
-  size_t n_read = 0;            // prompt tokens that are committed
+  std::vector<int32_t> text;    // to be read before the next token: the prompt, and what was sent
+  size_t n_read = 0;            // of text: tokens that are committed
   size_t n_cached = 0;          // of them, not computed for this request
+  std::vector<size_t> keep_at;  // tokens of text after which the state is kept, rising
   std::vector<int32_t> answer;  // sampled ids
   bool cancelled = false;       // it is to end
   bool ended = false;           // its last event has been said
+  bool failed = false;          // and that was an error
 
   Clock::TimePoint arrived;
   std::optional<Clock::TimePoint> started, first_token;
   wire::Drafts drafts;  // what became of the guesses
   double draft_ms = 0;
 
-  bool decoding() const { return !answer.empty(); }
-  // Tokens that wait to be computed: the rest of the prompt, or the token sampled last.
-  size_t n_waiting() const { return decoding() ? 1 : submit.ids.size() - n_read; }
+  bool decoding() const { return n_read == text.size(); }
+  // Tokens of the text that a step may read: the rest, or up to where the state is to be kept.
+  size_t n_readable() const {
+    return (keep_at.empty() ? text.size() : std::min(keep_at.front(), text.size())) - n_read;
+  }
   // Of the answer, at most.
   size_t n_left() const { return static_cast<size_t>(submit.max_tokens) - answer.size(); }
 };

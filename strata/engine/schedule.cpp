@@ -15,7 +15,7 @@ constexpr double kPauseMs = 500;
 constexpr double kLeastPiece = 32;
 
 StepPart window_of(Request& request, size_t room) {
-  StepPart part{.request = &request};
+  StepPart part{.request = &request, .decodes = true};
   const std::vector<int32_t>& guesses = request.drafting.guesses;
   const size_t n = std::min({guesses.size(), room - 1, request.n_left() - 1});
   part.ids = {request.answer.back()};
@@ -27,7 +27,7 @@ StepPart window_of(Request& request, size_t room) {
 
 StepPart piece_of(Request& request, size_t n) {
   StepPart part{.request = &request};
-  const std::vector<int32_t>& ids = request.submit.ids;
+  const std::vector<int32_t>& ids = request.text;
   const auto first = ids.begin() + static_cast<std::ptrdiff_t>(request.n_read);
   part.ids.assign(first, first + static_cast<std::ptrdiff_t>(n));
   part.n_outputs = request.n_read + n == ids.size() ? 1 : 0;
@@ -55,7 +55,7 @@ StepPlan plan_step(std::span<const std::unique_ptr<Request>> running, size_t roo
   room = std::min(room, prompt_rows);
   std::vector<size_t> rows(prompts.size());
   const auto give = [&](size_t i, size_t most) {
-    const size_t n = std::min({room, most, prompts[i]->n_waiting() - rows[i]});
+    const size_t n = std::min({room, most, prompts[i]->n_readable() - rows[i]});
     rows[i] += n;
     room -= n;
   };

@@ -27,11 +27,11 @@ void StepRunner::queue(const StepPlan& parts) {
     row += static_cast<int32_t>(part.ids.size());
     for (int i = part.n_outputs; i > 0; --i) outputs.push_back(row - i);
     // Behind the row of a guess the guess counts as answer.
-    const std::span<const int32_t> guesses = std::span(part.ids).subspan(part.decodes() ? 1 : 0);
+    const std::span<const int32_t> guesses = std::span(part.ids).subspan(part.decodes ? 1 : 0);
     for (int i = 0; i < part.n_outputs; ++i) {
       sampler_.add(
           *part.request,
-          part.decodes() ? guesses.first(static_cast<size_t>(i)) : std::span<const int32_t>(), -1);
+          part.decodes ? guesses.first(static_cast<size_t>(i)) : std::span<const int32_t>(), -1);
     }
   }
   model.inputs().set_outputs(outputs);
@@ -55,7 +55,7 @@ StepResult StepRunner::accept(const StepPlan& parts) const {
     out.n_kept = static_cast<int>(part.ids.size());
     if (tokens.empty()) continue;
     size_t n = 1;
-    if (part.decodes()) {
+    if (part.decodes) {
       while (n < tokens.size() && tokens[n - 1] == part.ids[n]) ++n;
       n = static_cast<size_t>(answers_.n_accepted(*part.request, tokens.first(n)));
       out.n_kept = static_cast<int>(n);

@@ -15,9 +15,8 @@ namespace strata::engine {
 struct StepPart {
   Request* request = nullptr;
   std::vector<int32_t> ids;
-  int n_outputs = 0;  // so many of the last rows give tokens
-
-  bool decodes() const { return request->decoding(); }
+  int n_outputs = 0;     // so many of the last rows give tokens
+  bool decodes = false;  // a window, not a piece of the prompt
 };
 using StepPlan = std::vector<StepPart>;
 

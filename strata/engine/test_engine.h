@@ -21,6 +21,7 @@ struct TinyOptions {
   uint64_t seed = 1;  // of the order of a sim
   bool mtp = false;
   DraftOptions drafts = {.automatic = false};
+  Bytes cache_bytes = 0;
 };
 
 // A tiny model behind an engine whose steps the test makes, and what the engine said.
@@ -40,7 +41,7 @@ class TinyEngine {
         engine_(instance_, tokenizer_,
                 {.emit = [this](std::span<const wire::Addressed> events) { take(events); },
                  .receiver_full = [this] { return full; }},
-                {.drafts = options.drafts}, clock) {
+                {.drafts = options.drafts, .cache_bytes = options.cache_bytes}, clock) {
     engine_.prepare({});
   }
 

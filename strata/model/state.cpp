@@ -160,9 +160,8 @@ void StatePools::allocate() {
   }
   // Handed out from the back: low numbers first.
   for (int slot = spec_.slots - 1; slot >= 0; --slot) free_slots_.push_back(slot);
-  for (int page = spec_.slots * spec_.pages_per_slot() - 1; page >= 0; --page) {
-    free_pages_.push_back(page);
-  }
+  for (int page = n_pages() - 1; page >= 0; --page) free_pages_.push_back(page);
+  page_users_.assign(free_pages_.size(), 0);
 }
 
 int StatePools::take_slot() {
@@ -175,13 +174,25 @@ int StatePools::take_slot() {
 void StatePools::give_slot(int slot) noexcept { free_slots_.push_back(slot); }
 
 std::vector<int32_t> StatePools::take_pages(int n) {
-  if (n > n_free_pages()) return {};
+  while (n > n_free_pages() && reclaim_ && reclaim_()) {
+  }
+  if (n > n_free_pages()) {
+    throw Error(ErrorCode::kResourceExhausted,
+                format("{} pages are needed, {} are free", n, n_free_pages()));
+  }
   std::vector<int32_t> pages(free_pages_.rbegin(), free_pages_.rbegin() + n);
   free_pages_.resize(free_pages_.size() - static_cast<size_t>(n));
+  share_pages(pages);
   return pages;
 }
+void StatePools::share_pages(std::span<const int32_t> pages) noexcept {
+  for (const int32_t page : pages) ++page_users_[static_cast<size_t>(page)];
+}
 void StatePools::give_pages(std::span<const int32_t> pages) noexcept {
-  free_pages_.insert(free_pages_.end(), pages.rbegin(), pages.rend());
+  for (size_t i = pages.size(); i > 0; --i) {
+    const int32_t page = pages[i - 1];
+    if (--page_users_[static_cast<size_t>(page)] == 0) free_pages_.push_back(page);
+  }
 }
 
 std::vector<StatePools::RecurrentArray> StatePools::recurrent(int slot, int side) const {
@@ -214,25 +225,52 @@ void StatePools::reset(int slot) {
   }
 }
 
+Bytes StatePools::recurrent_bytes() const {
+  Bytes bytes = 0;
+  for (const RecurrentArray& array : recurrent(0, 0)) {
+    bytes += static_cast<Bytes>(array.values.size()) * sizeof(float);
+  }
+  return bytes;
+}
+
+PageLease::~PageLease() {
+  if (pools_ != nullptr) pools_->give_pages(pages_);
+}
+
+void PageLease::grow(int n_pages) {
+  if (n_pages <= size()) return;
+  pages_.reserve(static_cast<size_t>(n_pages));
+  const std::vector<int32_t> more = pools_->take_pages(n_pages - size());
+  pages_.insert(pages_.end(), more.begin(), more.end());
+}
+
+PageLease PageLease::share(int n_pages) const {
+  PageLease lease(*pools_);
+  lease.pages_.assign(pages_.begin(), pages_.begin() + n_pages);
+  pools_->share_pages(lease.pages_);
+  return lease;
+}
+
 SlotLease::SlotLease(StatePools& pools, int n_pages) {
-  if (pools.n_free_slots() == 0 || pools.n_free_pages() < n_pages) {
+  if (pools.n_free_slots() == 0 || pools.n_unreserved_pages() < n_pages) {
     throw Error(ErrorCode::kResourceExhausted,
                 format("a slot and {} pages are needed; {} slots and {} pages are free", n_pages,
-                       pools.n_free_slots(), pools.n_free_pages()));
+                       pools.n_free_slots(), pools.n_unreserved_pages()));
   }
-  pages_ = pools.take_pages(n_pages);  // can throw, so it is first
   slot_ = pools.take_slot();
+  pools.reserve_pages(n_pages);
+  n_pages_ = n_pages;
   pools_ = &pools;
 }
 
 SlotLease::~SlotLease() {
   if (pools_ == nullptr) return;
-  pools_->give_pages(pages_);
+  pools_->reserve_pages(-n_pages_);
   pools_->give_slot(slot_);
 }
 
 SessionState::SessionState(StatePools& pools, int64_t max_tokens)
-    : pools_(pools), max_tokens_(max_tokens) {
+    : pools_(pools), max_tokens_(max_tokens), pages_(pools) {
   STRATA_CHECK(max_tokens > 0 && max_tokens <= pools.spec().max_context);
   const int page = pools.spec().page_tokens;
   try {
@@ -243,11 +281,16 @@ SessionState::SessionState(StatePools& pools, int64_t max_tokens)
   }
 }
 
-void SessionState::require_room(size_t n_tokens) const {
-  if (static_cast<int64_t>(ids_.size() + n_tokens) <= max_tokens_) return;
-  throw Error(ErrorCode::kInvalidArgument,
-              format("{} tokens do not fit into a session of {} that holds {}", n_tokens,
-                     max_tokens_, ids_.size()));
+// For so many tokens more: within the session, and in pages.
+void SessionState::require_room(size_t n_tokens) {
+  const auto total = static_cast<int64_t>(ids_.size() + n_tokens);
+  if (total > max_tokens_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("{} tokens do not fit into a session of {} that holds {}", n_tokens,
+                       max_tokens_, ids_.size()));
+  }
+  const int page = pools_.spec().page_tokens;
+  pages_.grow(static_cast<int>((total + page - 1) / page));
 }
 
 void SessionState::begin(std::span<const int32_t> ids) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -77,10 +78,20 @@ class StatePools {
   int take_slot();
   void give_slot(int slot) noexcept;
   int n_free_slots() const { return static_cast<int>(free_slots_.size()); }
-  // Empty if there are not that many.
+  // For PageLease. What others keep without need is taken from them where pages are short.
+  // Errors: kResourceExhausted; nothing is taken then.
   std::vector<int32_t> take_pages(int n);
+  void share_pages(std::span<const int32_t> pages) noexcept;
   void give_pages(std::span<const int32_t> pages) noexcept;
   int n_free_pages() const { return static_cast<int>(free_pages_.size()); }
+  // Gives pages back that are kept without need, and says whether there were any.
+  void set_reclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
+
+  // Pages that no session may come to need: sessions reserve, and take when they get there. So what
+  // is not reserved is free, or kept without need.
+  int n_unreserved_pages() const { return n_pages() - n_reserved_; }
+  void reserve_pages(int n) { n_reserved_ += n; }  // negative: no longer
+  int n_pages() const { return spec_.slots * spec_.pages_per_slot(); }
 
   // Zeroes both copies of a slot's recurrent state, on the parts' streams.
   void reset(int slot);
@@ -91,6 +102,7 @@ class StatePools {
     const StatePart* part;
   };
   std::vector<RecurrentArray> recurrent(int slot, int side) const;
+  Bytes recurrent_bytes() const;  // of all of them
 
  private:
   struct Memory {
@@ -106,9 +118,41 @@ class StatePools {
   std::vector<LayerState> layers_;
   std::vector<int> free_slots_;
   std::vector<int32_t> free_pages_;
+  std::vector<int32_t> page_users_;  // of each page
+  int n_reserved_ = 0;
+  std::function<bool()> reclaim_;
 };
 
-// A slot and pages that somebody has; they go back when it goes.
+// Pages that somebody uses. A page goes back when nobody does any more. The pools outlive it.
+class PageLease {
+ public:
+  PageLease() = default;
+  explicit PageLease(StatePools& pools) : pools_(&pools) {}
+  PageLease(PageLease&& other) noexcept { swap(other); }
+  PageLease& operator=(PageLease&& other) noexcept {
+    PageLease(std::move(other)).swap(*this);
+    return *this;
+  }
+  ~PageLease();
+
+  std::span<const int32_t> pages() const { return pages_; }
+  int size() const { return static_cast<int>(pages_.size()); }
+  // Errors: those of StatePools::take_pages.
+  void grow(int n_pages);
+  // The first n_pages of these, used by one more.
+  PageLease share(int n_pages) const;
+
+ private:
+  void swap(PageLease& other) noexcept {
+    std::swap(pools_, other.pools_);
+    std::swap(pages_, other.pages_);
+  }
+
+  StatePools* pools_ = nullptr;
+  std::vector<int32_t> pages_;
+};
+
+// A slot that somebody has, and the right to so many pages; they go back when it goes.
 class SlotLease {
  public:
   SlotLease() = default;
@@ -122,18 +166,23 @@ class SlotLease {
   ~SlotLease();
 
   int slot() const { return slot_; }
-  std::span<const int32_t> pages() const { return pages_; }
 
  private:
   void swap(SlotLease& other) noexcept {
     std::swap(pools_, other.pools_);
     std::swap(slot_, other.slot_);
-    std::swap(pages_, other.pages_);
+    std::swap(n_pages_, other.n_pages_);
   }
 
   StatePools* pools_ = nullptr;
-  int slot_ = -1;
-  std::vector<int32_t> pages_;
+  int slot_ = -1, n_pages_ = 0;
+};
+
+// Cells of the first tokens of a session, as they are: shared where a page is full, so that none
+// may be written any more.
+struct KeptCells {
+  std::vector<int32_t> ids;
+  PageLease pages;
 };
 
 // A copy of a session's recurrent state as of one token. The cells stay in the session's pages: it
@@ -148,7 +197,7 @@ struct Checkpoint {
 // else changes it. One engine thread.
 class SessionState {
  public:
-  // Takes a slot and pages for max_tokens, at most StateSpec::max_context.
+  // Takes a slot and the right to pages for max_tokens, at most StateSpec::max_context.
   // Errors: kResourceExhausted.
   SessionState(StatePools& pools, int64_t max_tokens);
   SessionState(const SessionState&) = delete;
@@ -157,7 +206,7 @@ class SessionState {
   bool is_of(const StatePools& pools) const { return &pools_ == &pools; }
   int slot() const { return lease_.slot(); }
   int side() const { return side_; }
-  std::span<const int32_t> pages() const { return lease_.pages(); }
+  std::span<const int32_t> pages() const { return pages_.pages(); }
   int64_t max_tokens() const { return max_tokens_; }
 
   // Committed tokens, and all of them with the pending ones.
@@ -186,15 +235,25 @@ class SessionState {
   // Errors: also kInvalidArgument for a checkpoint of more tokens than max_tokens or of another
   // model. The session then is what it was.
   void restore(const Checkpoint& checkpoint);
+  // What is committed, to go on from in another session: cells that are shared from now on, and the
+  // recurrent state as StatePools::recurrent_bytes() bytes. Only while nothing is pending, and
+  // something is committed. Errors: those of HostCopy.
+  KeptCells keep(std::span<std::byte> recurrent) const;
+  // Of a session that holds nothing yet. A page that is not full is copied, as both go on in it.
+  // Errors: those of HostCopy, of take_pages; kInvalidArgument beyond max_tokens. The session is
+  // then of no use any more.
+  void resume(const KeptCells& kept, std::span<const std::byte> recurrent);
+
   // Of the committed state: equal after any history that gave the same tokens.
   uint64_t hash() const;
 
  private:
-  void require_room(size_t n_tokens) const;
+  void require_room(size_t n_tokens);
 
   StatePools& pools_;
   int64_t max_tokens_ = 0;
   SlotLease lease_;
+  PageLease pages_;
   int side_ = 0;
   std::vector<int32_t> ids_;
   size_t n_committed_ = 0;

@@ -91,6 +91,9 @@ std::vector<prometheus::MetricFamily> families(const supervise::Status& status) 
           "Steps that failed, in this engine process.");
   counter("strata_engine_prompt_tokens_total", pulse.work.prompt_tokens,
           "Prompt tokens computed by this engine process.");
+  counter("strata_engine_cached_tokens_total", pulse.work.cached_tokens,
+          "Prompt tokens that were not computed, as their state was kept.");
+  gauge("strata_engine_kept_states", pulse.n_kept, "States of conversations in the prompt cache.");
   counter("strata_engine_answer_tokens_total", pulse.work.answer_tokens,
           "Tokens sampled by this engine process.");
   counter("strata_engine_answer_passes_total", pulse.work.drafts.passes,

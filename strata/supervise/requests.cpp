@@ -41,7 +41,6 @@ void Requests::send_waiting(const std::function<void(wire::RequestId, const wire
     if (entry.sent || entry.cancelled) continue;
     send(id, entry.submit);
     entry.sent = true;
-    entry.got_tokens = false;
     entry.n_idle_pulses = 0;
     ++entry.n_runs;
   }
@@ -81,10 +80,10 @@ std::optional<Requests::Call> Requests::on_event(wire::RequestId id, wire::Event
   Entry& entry = it->second;
   entry.n_idle_pulses = 0;
   if (is_terminal(event)) return end(it, std::move(event));
-  if (std::holds_alternative<wire::Tokens>(event)) {
-    entry.got_tokens = true;
-    // It will not be sent again: a long prompt need not be kept as long as its answer.
-    if (!entry.callbacks.on_restart) std::vector<int32_t>().swap(entry.submit.ids);
+  if (const auto* tokens = std::get_if<wire::Tokens>(&event);
+      tokens && !entry.callbacks.on_restart) {
+    // The next engine goes on behind them, should this one die.
+    entry.submit.sent.insert(entry.submit.sent.end(), tokens->ids.begin(), tokens->ids.end());
   }
   Call call;
   call.running = &entry.callbacks;
@@ -112,13 +111,11 @@ std::vector<Requests::Call> Requests::on_death(const std::string& reason, TimePo
     entry.sent = false;
     entry.waiting_since = now;
     if (entry.cancelled) continue;  // take_cancelled() ends it
-    const bool seen = entry.got_tokens && !entry.callbacks.on_restart;
-    if (seen || entry.n_runs >= kMaxRuns) {
-      calls.push_back(end(here, wire::Failed{ErrorCode::kInternal,
-                                             format("the engine stopped ({}){}", reason,
-                                                    seen ? " while it wrote this answer"
-                                                         : " twice on this request"),
-                                             seen}));
+    if (entry.n_runs >= kMaxRuns) {
+      calls.push_back(end(
+          here,
+          wire::Failed{ErrorCode::kInternal,
+                       format("the engine stopped ({}) twice on this request", reason), false}));
     } else if (entry.callbacks.on_restart) {
       Call call;
       call.running = &entry.callbacks;

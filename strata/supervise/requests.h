@@ -51,8 +51,9 @@ class Requests {
   // lost, and end with an error.
   std::vector<Call> on_idle_pulse(int limit);
 
-  // The engine died for `reason`, `now`. Cancelled requests end; those whose client has seen
-  // nothing wait for the next engine if this was their first; the others end with an error.
+  // The engine died for `reason`, `now`. Cancelled requests end; the
+  // others wait for the next engine if this was their first, and go on there behind the tokens that
+  // their client has seen; a request that was in two dying engines ends with an error.
   std::vector<Call> on_death(const std::string& reason, TimePoint now);
 
   bool any_sent() const;
@@ -65,7 +66,6 @@ class Requests {
     EngineClient::Callbacks callbacks;
     bool sent = false;  // the present engine has it
     bool cancelled = false;
-    bool got_tokens = false;  // from the present engine
     int n_runs = 0;
     int n_idle_pulses = 0;    // since it was heard of
     TimePoint waiting_since;  // if not sent

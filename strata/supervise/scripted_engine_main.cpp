@@ -1,6 +1,6 @@
 // An engine process for tests: speaks the messages and does what its script says, one word an
 // incarnation (the last goes on for all later ones):
-//   ok          answers each request "one two" and stops when asked
+//   ok          answers each request "one two", behind what was sent, and stops when asked
 //   exit:N      leaves with N before it is ready
 //   abort       is ready, then aborts at the first request, before a token
 //   half        is ready, sends one token of the first request, then kills itself (SIGKILL)
@@ -49,12 +49,10 @@ std::string word_for(const std::string& script, int incarnation) {
 
 void answer(wire::Link& link, wire::RequestId id, const wire::Submit& submit) {
   const auto n_prompt = static_cast<int32_t>(submit.ids.size());
-  const std::vector<wire::Addressed> events = {
-      {id, wire::Progress{n_prompt, n_prompt, 0}},
-      {id, wire::Tokens{{1}, "one "}},
-      {id, wire::Tokens{{2}, "two"}},
-      {id, wire::Finished{wire::Reason::kStop, {n_prompt, 3, 0}, {}}},
-  };
+  std::vector<wire::Addressed> events = {{id, wire::Progress{n_prompt, n_prompt, 0}}};
+  if (submit.sent.empty()) events.push_back({id, wire::Tokens{{1}, "one "}});
+  if (submit.sent.size() < 2) events.push_back({id, wire::Tokens{{2}, "two"}});
+  events.push_back({id, wire::Finished{wire::Reason::kStop, {n_prompt, 3, 0}, {}}});
   link.send(events);
 }
 

@@ -59,6 +59,8 @@ wire::RequestId Supervisor::submit(wire::Submit submit, Callbacks callbacks) {
                                     requests_.size(), settings_.max_requests),
                              true};
     } else {
+      // Another engine than the first may have to go on with the answer.
+      if (!submit.sampling.seed) submit.sampling.seed = seeds_();
       requests_.add(id, std::move(submit), std::move(callbacks), SteadyClock::now());
       send_waiting_locked();
     }

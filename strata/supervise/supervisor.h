@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -112,6 +113,7 @@ class Supervisor final : public EngineClient {
   TimePoint gave_up_;           // if has_chance_
   wire::Link* link_ = nullptr;  // of the engine that runs, if any
   wire::RequestId last_request_ = wire::kNoRequest;
+  std::mt19937_64 seeds_{std::random_device{}()};
 
   std::thread thread_;
 };

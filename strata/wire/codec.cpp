@@ -30,7 +30,7 @@ void fields(Archive& a, T& m) {
     a(m.temperature, m.top_k, m.top_p, m.min_p, m.presence_penalty, m.frequency_penalty,
       m.repetition_penalty, m.repetition_window, m.seed, m.logit_bias);
   } else if constexpr (std::same_as<M, Submit>) {
-    a(m.ids, m.sampling, m.stops, m.stop_ids, m.max_tokens);
+    a(m.ids, m.sampling, m.stops, m.stop_ids, m.max_tokens, m.sent, m.boundaries);
   } else if constexpr (std::same_as<M, Cancel> || std::same_as<M, Shutdown>) {
     // nothing
   } else if constexpr (std::same_as<M, Progress>) {
@@ -52,10 +52,10 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Ready>) {
     a(m.limits);
   } else if constexpr (std::same_as<M, Work>) {
-    a(m.prompt_tokens, m.answer_tokens, m.steps, m.failed_steps, m.drafts);
+    a(m.prompt_tokens, m.cached_tokens, m.answer_tokens, m.steps, m.failed_steps, m.drafts);
   } else if constexpr (std::same_as<M, Pulse>) {
-    a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.resident, m.anonymous,
-      m.work);
+    a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.n_kept, m.resident,
+      m.anonymous, m.work);
   } else {
     static_assert(std::same_as<M, Leaving>);
     a(m.code, m.message);

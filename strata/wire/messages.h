@@ -57,6 +57,13 @@ struct Submit {
   std::vector<std::string> stops;  // not empty strings; matched on the bytes of the answer
   std::vector<int32_t> stop_ids;   // end the answer and are not part of it (end of turn, ...)
   int32_t max_tokens = 0;          // at least 1
+  // Tokens of the answer that an engine has sent before it died: the answer goes on behind them,
+  // with the bytes it would have had. They count for max_tokens and are not sent again. The seed is
+  // given then.
+  std::vector<int32_t> sent;
+  // Where messages of the prompt begin, in tokens, rising: from there a later prompt is likely to
+  // differ. May be empty.
+  std::vector<int32_t> boundaries;
   bool operator==(const Submit&) const = default;
 };
 
@@ -159,6 +166,7 @@ struct Ready {
 // What an engine has done since its process began.
 struct Work {
   uint64_t prompt_tokens = 0;  // computed, not those that were cached
+  uint64_t cached_tokens = 0;  // those
   uint64_t answer_tokens = 0;
   uint64_t steps = 0;
   uint64_t failed_steps = 0;  // run again, or the end of their requests
@@ -175,6 +183,7 @@ struct Pulse {
   int32_t step_rows = 0;  // rows of the present step
   int32_t n_running = 0;  // requests that hold a slot
   int32_t n_waiting = 0;  // requests that wait for one
+  int32_t n_kept = 0;     // states of conversations in the prompt cache
   Bytes resident = 0;     // memory of the process, mapped files included; 0: unknown
   Bytes anonymous = 0;    // without them
   Work work;

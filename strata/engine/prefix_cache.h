@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "strata/device/memory.h"
+#include "strata/memory/plan.h"
+#include "strata/model/instance.h"
+#include "strata/model/state.h"
+
+namespace strata::engine {
+
+// Keeps states of conversations beside the sessions: at the ends of prompts and answers, where
+// messages begin, every few hundred tokens of a long prompt, and where two conversations part. A
+// new prompt goes on from the longest one that begins it. Cells are shared by pages and lie in the
+// pools that sessions leave free; recurrent state lies in a line of host memory, of a size that
+// never changes. What was not used for the longest time goes first.
+class PrefixCache {
+ public:
+  // A state is not worth its memory, nor a step of its own, for fewer tokens than this.
+  static constexpr size_t kLeastTokens = 32;
+  static constexpr int kMaxStates = 64;
+
+  // Adds a line of at most `bytes`; none, and nothing is ever kept, if no state fits into them.
+  PrefixCache(model::Instance& instance, Bytes bytes);
+  ~PrefixCache();
+  PrefixCache(const PrefixCache&) = delete;
+  PrefixCache& operator=(const PrefixCache&) = delete;
+  void allocate();
+
+  bool on() const { return n_states_ > 0; }
+  int n_kept() const { return static_cast<int>(entries_.size()); }
+
+  // The longest kept state that begins these ids and leaves at least one to compute goes into the
+  // session, and its part of the draft layer into cells, if both have one. Returns its tokens; 0:
+  // none. Errors: those of SessionState::resume, after which the sessions are of no use any more.
+  size_t resume(std::span<const int32_t> ids, model::SessionState& session,
+                model::SessionState* cells);
+  // How many of these ids some kept conversation begins with.
+  size_t n_common(std::span<const int32_t> ids) const;
+  // Keeps what is committed, unless it is too short or kept already. cells: of the draft layer, may
+  // be null. Errors: those of SessionState::keep; nothing is kept then.
+  void keep(const model::SessionState& session, const model::SessionState* cells);
+
+ private:
+  struct Entry {
+    model::KeptCells trunk;
+    std::optional<model::KeptCells> draft;
+    int place = 0;      // of the recurrent state
+    uint64_t used = 0;  // when, in uses of this cache
+  };
+  std::span<std::byte> recurrent(int place, bool draft) const;
+  bool drop_one();
+  void drop(size_t index);
+
+  model::Instance& instance_;
+  Bytes trunk_bytes_ = 0, draft_bytes_ = 0;  // of one state
+  int n_states_ = 0;
+  PlanLineId line_;
+  device::Allocation memory_;
+  std::vector<Entry> entries_;
+  std::vector<int> free_places_;
+  uint64_t now_ = 0;
+};
+
+}  // namespace strata::engine

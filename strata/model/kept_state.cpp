@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <utility>
+
+#include "strata/base/check.h"
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/model/state.h"
+
+// What of a session is kept when it goes on or ends, and how another one starts from there.
+namespace strata::model {
+namespace {
+
+// Copies one page of every layer.
+void copy_page(const StatePools& pools, int32_t from, int32_t to) {
+  std::vector<std::byte> bytes;
+  for (int l = 0; l < pools.n_layers(); ++l) {
+    const kernels::KvPool& kv = pools.layer(l).kv;
+    if (kv.k == nullptr) continue;
+    const StatePart& part = pools.part_of(l);
+    const int64_t size = kernels::bytes_of(kv.type);
+    const auto copy = [&](std::byte* pool, int64_t elements) {
+      bytes.resize(static_cast<size_t>(elements * size));
+      part.copies->read(*part.stream, pool + from * elements * size, std::span(bytes));
+      part.copies->write(*part.stream, pool + to * elements * size, bytes);
+    };
+    copy(kv.k, kv.page_size(kv.dk));
+    copy(kv.v, kv.page_size(kv.dv));
+    if (kv.pooled != nullptr) copy(kv.pooled, kv.pooled_page_size());
+  }
+}
+
+std::span<std::byte> bytes_of(const StatePools::RecurrentArray& array) {
+  return std::as_writable_bytes(
+      std::span(array.values.data(), static_cast<size_t>(array.values.size())));
+}
+
+}  // namespace
+
+KeptCells SessionState::keep(std::span<std::byte> recurrent) const {
+  STRATA_CHECK(n_pending() == 0 && n_committed_ > 0);
+  STRATA_CHECK(recurrent.size() == pools_.recurrent_bytes());
+  size_t at = 0;
+  for (const StatePools::RecurrentArray& array : pools_.recurrent(slot(), side_)) {
+    const size_t n = bytes_of(array).size();
+    array.part->copies->read(*array.part->stream, array.values.data(), recurrent.subspan(at, n));
+    at += n;
+  }
+  const int64_t page = pools_.spec().page_tokens;
+  return {.ids = ids_, .pages = pages_.share(static_cast<int>((n_committed() + page - 1) / page))};
+}
+
+void SessionState::resume(const KeptCells& kept, std::span<const std::byte> recurrent) {
+  STRATA_CHECK(ids_.empty() && pages_.size() == 0);
+  STRATA_CHECK(recurrent.size() == pools_.recurrent_bytes());
+  const auto n = static_cast<int64_t>(kept.ids.size());
+  if (n > max_tokens_) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("{} tokens do not fit into a session of {}", n, max_tokens_));
+  }
+  const int64_t page = pools_.spec().page_tokens;
+  const int n_full = static_cast<int>(n / page);
+  pages_ = kept.pages.share(n_full);
+  if (n % page != 0) {
+    pages_.grow(n_full + 1);
+    copy_page(pools_, kept.pages.pages()[static_cast<size_t>(n_full)], pages_.pages().back());
+  }
+  size_t at = 0;
+  for (const StatePools::RecurrentArray& array : pools_.recurrent(slot(), side_)) {
+    const size_t size = bytes_of(array).size();
+    array.part->copies->write(*array.part->stream, array.values.data(),
+                              recurrent.subspan(at, size));
+    at += size;
+  }
+  ids_ = kept.ids;
+  n_committed_ = ids_.size();
+}
+
+}  // namespace strata::model

@@ -22,6 +22,7 @@ std::vector<std::string> without_effect(const Invocation& invocation) {
     idle(!guesses, {"mtp", "mtp-hnorm", "spec-min-p"}, s.spec ? "with --spec 0" : "without --spec");
     idle(guesses && s.mtp == "off", {"mtp-hnorm", "spec-min-p"}, "with --mtp off");
   }
+  idle(s.prompt_cache_mib == 0U, {"prompt-cache-dir"}, "with --prompt-cache-mib 0");
   // A request may bring its own temperature, so for the server all of them count.
   if (invocation.command == kRun) {
     idle(s.temp == 0, {"top-k", "top-p", "min-p", "seed"},

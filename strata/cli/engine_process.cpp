@@ -145,7 +145,8 @@ void serve(const Invocation& invocation, wire::Link& link, Reception& reception,
   engine::EngineHooks hooks;
   hooks.emit = [&](std::span<const wire::Addressed> events) { link.send(events); };
   hooks.receiver_full = [&] { return link.backlog_bytes() > kFullBytes; };
-  engine::Engine engine(instance, *tokenizer, std::move(hooks), engine_options(invocation));
+  engine::Engine engine(instance, *tokenizer, std::move(hooks),
+                        engine_options(invocation, instance.file()));
   report_choices(instance, s);
   engine.prepare([&](Bytes done, Bytes total) {
     const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);

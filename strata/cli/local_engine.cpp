@@ -12,7 +12,7 @@ LocalEngine::LocalEngine(const Invocation& invocation)
     for (const wire::Addressed& each : events) take(each);
   };
   engine_ = std::make_unique<engine::Engine>(instance_, *tokenizer_, std::move(hooks),
-                                             engine_options(invocation));
+                                             engine_options(invocation, instance_.file()));
   const Settings& settings = invocation.settings;
   report_choices(instance_, settings);
   Progress progress(settings);

@@ -16,7 +16,9 @@
 #include "strata/base/os/memory.h"
 #include "strata/base/os/terminal.h"
 #include "strata/base/os/topology.h"
+#include "strata/base/random_bits.h"
 #include "strata/cli/commands.h"
+#include "strata/cli/model_files.h"
 #include "strata/gguf/escape.h"
 
 namespace strata::cli {
@@ -143,19 +145,23 @@ int max_guesses(const Invocation& invocation) {
   return asked ? static_cast<int>(*asked) : usual;
 }
 
-static Bytes cache_bytes(const Settings& s) {
-  constexpr Bytes kMib = Bytes{1} << 20;
-  if (s.prompt_cache_mib) return *s.prompt_cache_mib * kMib;
-  return std::min(os::memory_budget().available / 16, kMostCache);
-}
-
-engine::EngineOptions engine_options(const Invocation& invocation) {
+engine::EngineOptions engine_options(const Invocation& invocation, const gguf::Model& file) {
   const Settings& s = invocation.settings;
-  return {.drafts = {.most = max_guesses(invocation),
-                     .automatic = !s.spec.has_value(),
-                     .min_probability = static_cast<float>(s.spec_min_p)},
-          // Bench asks the same again and again.
-          .cache_bytes = invocation.command == kBench ? 0 : cache_bytes(s)};
+  engine::EngineOptions options{.drafts = {.most = max_guesses(invocation),
+                                           .automatic = !s.spec.has_value(),
+                                           .min_probability = static_cast<float>(s.spec_min_p)}};
+  if (invocation.command == kBench) return options;  // which asks the same again and again
+  constexpr Bytes kMib = Bytes{1} << 20;
+  options.cache.bytes = s.prompt_cache_mib
+                            ? *s.prompt_cache_mib * kMib
+                            : std::min(os::memory_budget().available / 16, kMostCache);
+  options.cache.folder = s.prompt_cache_dir;
+  // The files themselves: whoever changes one changes its time or its place.
+  for (const char c : ModelFiles(file).text()) {
+    options.cache.fingerprint =
+        random_bits(options.cache.fingerprint, static_cast<unsigned char>(c) + uint64_t{1});
+  }
+  return options;
 }
 
 void report_choices(model::Instance& instance, const Settings& settings) {

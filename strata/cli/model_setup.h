@@ -27,7 +27,7 @@ std::vector<int> parse_layer_split(const std::string& text);
 model::InstanceOptions instance_options(const Settings& settings, const std::string& path);
 // Also with what answers are guessed with.
 model::InstanceOptions answering_options(const Invocation& invocation, const std::string& path);
-engine::EngineOptions engine_options(const Invocation& invocation);
+engine::EngineOptions engine_options(const Invocation& invocation, const gguf::Model& file);
 // Tokens of an answer that are guessed at once, at most.
 int max_guesses(const Invocation& invocation);
 

@@ -62,6 +62,10 @@ const OptionSpec kTable[] = {
      "norm of the residual in front of the MTP layer; auto: as the file says"},
     {"prefill", "auto|N", &Settings::prefill, kModel | kPlan, "Model",
      "prompt tokens that are computed at once; auto: 512", 1, 65536},
+    {"prompt-cache-dir", "DIR", &Settings::prompt_cache_dir, kServe | kRun | kEngine, "Model",
+     "states of conversations are written there when nothing else is to do, and found again after "
+     "a "
+     "restart; at most 64 files, which hold what was said"},
     {"prompt-cache-mib", "auto|N", &Settings::prompt_cache_mib, kServe | kRun | kEngine, "Model",
      "memory for states of conversations, from which a later prompt goes on; 0: none; auto: a "
      "sixteenth of what is free, at most 2048",

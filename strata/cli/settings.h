@@ -38,6 +38,7 @@ struct Settings {
   int64_t yarn_orig_ctx = 0;
   std::optional<uint64_t> spec;  // nothing: auto
   double spec_min_p = 0;
+  std::string prompt_cache_dir;
   std::optional<uint64_t> prompt_cache_mib;  // nothing: auto
   bool show_plan = false;
   std::string weights = "auto";

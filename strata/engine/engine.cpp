@@ -31,7 +31,7 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
                instance.model().info().n_vocab, instance.stream(), instance.plan()),
       runner_(instance, sampler_, answers_),
       drafter_(instance, sampler_, options.drafts, clock),
-      cache_(instance, options.cache_bytes),
+      cache_(instance, options.cache),
       seeds_(std::random_device{}()) {
   if (tokenizer.n_vocab() > instance.model().info().n_vocab) {
     throw Error(ErrorCode::kCorruptFile,
@@ -137,7 +137,9 @@ void Engine::drop_cancelled() {
   const auto sweep = [&](auto& list) {
     for (auto& request : list) {
       if (request->cancelled) answers_.finish(*request, wire::Reason::kCancelled);
-      if (request->ended && !request->failed) keep(*request);
+      if (!request->ended || request->failed) continue;
+      keep(*request);
+      if (request->session) cache_.want_file(request->session->ids());
     }
     std::erase_if(list, [](const auto& request) { return request->ended; });
   };
@@ -214,6 +216,22 @@ void Engine::keep(const Request& request) {
     log_warning(format("a state could not be kept: {}", e.what()));
   }
   n_kept_ = cache_.n_kept();
+}
+
+// When nobody waits: a file takes a moment.
+void Engine::write_states() {
+  try {
+    while (!has_commands() && cache_.write_one()) {
+    }
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kDeviceLost) throw;
+    log_warning(format("a state could not be written: {}", e.what()));
+  }
+}
+
+bool Engine::has_commands() {
+  const std::lock_guard lock(mutex_);
+  return !incoming_.empty();
 }
 
 void Engine::keep_prompts(const StepPlan& plan) {
@@ -312,6 +330,7 @@ bool Engine::step() {
   const StepPlan plan = full ? StepPlan{} : plan_rows();
   if (plan.empty()) {
     flush();
+    if (running_.empty()) write_states();
     return false;
   }
   int32_t rows = 0;
@@ -346,6 +365,7 @@ void Engine::run() {
     answers_.fail(*request, ErrorCode::kCancelled, "the engine stops", true);
   drop_cancelled();
   flush();
+  write_states();
 }
 
 wire::Pulse Engine::pulse() const {

@@ -35,7 +35,7 @@ struct EngineHooks {
 
 struct EngineOptions {
   DraftOptions drafts;
-  Bytes cache_bytes = 0;  // of host memory, for states of conversations; 0: none are kept
+  CacheOptions cache;
 };
 
 // Owns all sessions and runs them on one thread: takes requests and cancellations, chooses the rows
@@ -87,6 +87,8 @@ class Engine {
   void resume_kept(Request& request);
   void keep(const Request& request);
   void keep_prompts(const StepPlan& plan);
+  void write_states();
+  bool has_commands();
   StepPlan plan_rows() const;
   void compute(const StepPlan& plan);
   StepResult run_twice(const StepPlan& plan);

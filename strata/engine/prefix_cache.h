@@ -3,14 +3,22 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "strata/device/memory.h"
+#include "strata/engine/state_files.h"
 #include "strata/memory/plan.h"
 #include "strata/model/instance.h"
 #include "strata/model/state.h"
 
 namespace strata::engine {
+
+struct CacheOptions {
+  Bytes bytes = 0;           // of host memory; 0: nothing is kept
+  std::string folder;        // empty: nothing outlives the process
+  uint64_t fingerprint = 0;  // of the bytes of the model, and of what changes results
+};
 
 // Keeps states of conversations beside the sessions: at the ends of prompts and answers, where
 // messages begin, every few hundred tokens of a long prompt, and where two conversations part. A
@@ -24,7 +32,9 @@ class PrefixCache {
   static constexpr int kMaxStates = 64;
 
   // Adds a line of at most `bytes`; none, and nothing is ever kept, if no state fits into them.
-  PrefixCache(model::Instance& instance, Bytes bytes);
+  // folder: for states that outlive the process, of this fingerprint (CacheOptions); empty: none.
+  // Errors: those of StateFiles.
+  PrefixCache(model::Instance& instance, const CacheOptions& options);
   ~PrefixCache();
   PrefixCache(const PrefixCache&) = delete;
   PrefixCache& operator=(const PrefixCache&) = delete;
@@ -43,6 +53,11 @@ class PrefixCache {
   // Keeps what is committed, unless it is too short or kept already. cells: of the draft layer, may
   // be null. Errors: those of SessionState::keep; nothing is kept then.
   void keep(const model::SessionState& session, const model::SessionState* cells);
+  // Writes a state that was kept at the end of an answer and is in no file yet; false: there is
+  // none. For idle times. Errors: those of HostCopy.
+  bool write_one();
+  // What is kept next is worth a file.
+  void want_file(std::span<const int32_t> ids);
 
  private:
   struct Entry {
@@ -50,7 +65,14 @@ class PrefixCache {
     std::optional<model::KeptCells> draft;
     int place = 0;      // of the recurrent state
     uint64_t used = 0;  // when, in uses of this cache
+    bool wants_file = false;
   };
+  StateFiles::Part part_of(const model::KeptCells& kept, int place, bool draft) const;
+  void fetch(std::span<const int32_t> ids);
+  model::KeptCells place_part(StateFiles::Part&& part, int place, bool draft);
+  bool fits(const StateFiles::Part& part, bool draft) const;
+  model::StatePools& pools(bool draft) const;
+  int take_place();
   std::span<std::byte> recurrent(int place, bool draft) const;
   bool drop_one();
   void drop(size_t index);
@@ -63,6 +85,7 @@ class PrefixCache {
   std::vector<Entry> entries_;
   std::vector<int> free_places_;
   uint64_t now_ = 0;
+  std::optional<StateFiles> files_;
 };
 
 }  // namespace strata::engine

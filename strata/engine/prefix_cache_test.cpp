@@ -1,8 +1,11 @@
 #include "strata/engine/prefix_cache.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 
@@ -25,7 +28,7 @@ TinyOptions cached(int slots = 2) {
   TinyOptions options;
   options.slots = slots;
   options.context = 256;
-  options.cache_bytes = kRoom;
+  options.cache.bytes = kRoom;
   return options;
 }
 
@@ -107,7 +110,7 @@ TEST(PrefixCache, F053_TheSharedBeginningSurvives) {
   {
     TinyEngine engine(options);
     const Bytes each = engine.instance().model().states().recurrent_bytes();
-    options.cache_bytes = 4 * each;
+    options.cache.bytes = 4 * each;
   }
   Asked ask(options);
   const Ids document = prompt(160, 7);
@@ -190,6 +193,89 @@ TEST(PrefixCache, WithTheDraftLayerAndOnASimulatedCard) {
     ask(first, 20);
     EXPECT_EQ(ask(first + ask.answer() + prompt(7, 2), 30), 70 + 19) << device;
   }
+}
+
+class Folder {
+ public:
+  Folder()
+      : path_(std::filesystem::temp_directory_path() / format("strata-states-{}", ::getpid())) {
+    std::filesystem::remove_all(path_);
+  }
+  ~Folder() { std::filesystem::remove_all(path_); }
+  std::string path() const { return path_.string(); }
+  std::vector<std::filesystem::path> files() const {
+    std::vector<std::filesystem::path> all;
+    for (const auto& each : std::filesystem::directory_iterator(path_)) all.push_back(each.path());
+    return all;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+TEST(StateFiles, F056_ConversationsSurviveTheEngine) {
+  const Folder folder;
+  TinyOptions options = cached();
+  options.mtp = true;
+  options.drafts.most = 2;
+  options.cache.folder = folder.path();
+  options.cache.fingerprint = 7;
+  const Ids a = prompt(100, 1), b = prompt(80, 2);
+  Ids second_a, second_b;
+  {
+    Asked ask(options);
+    ask(a);
+    second_a = a + ask.answer() + prompt(9, 3);
+    ask(b);
+    second_b = b + ask.answer() + prompt(9, 4);
+  }
+  EXPECT_EQ(folder.files().size(), 2u);
+  {
+    Asked ask(options);
+    EXPECT_EQ(ask(second_b), 85);
+    EXPECT_EQ(ask(second_a), 105);
+  }
+  // Without the draft layer it is another layout, and another model has another fingerprint.
+  for (const bool other_model : {false, true}) {
+    TinyOptions other = options;
+    other.mtp = other_model;
+    other.cache.fingerprint = other_model ? 8 : 7;
+    EXPECT_EQ(Asked(other)(second_b), 0) << other_model;
+  }
+}
+
+TEST(StateFiles, F056_DamagedFilesAreLeftAlone) {
+  const Folder folder;
+  TinyOptions options = cached();
+  options.cache.folder = folder.path();
+  const Ids ids = prompt(100, 1);
+  Ids second;
+  {
+    Asked ask(options);
+    ask(ids);
+    second = ids + ask.answer() + prompt(9, 3);
+  }
+  ASSERT_EQ(folder.files().size(), 1u);
+  const std::filesystem::path file = folder.files().front();
+  const auto size = std::filesystem::file_size(file);
+  std::string bytes(size, '\0');
+  std::ifstream(file, std::ios::binary).read(bytes.data(), static_cast<std::streamsize>(size));
+  const auto with = [&](const std::string& content) {
+    for (const auto& each : folder.files()) std::filesystem::remove(each);
+    std::ofstream(file, std::ios::binary) << content;
+    return Asked(options)(second);
+  };
+  EXPECT_EQ(with(bytes), 105) << "whole";
+  for (const size_t at :
+       {size_t{0}, size_t{9}, size_t{20}, size_t{30}, size_t{100}, size / 2, size - 1}) {
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ 1);
+    EXPECT_EQ(with(damaged), 0) << "byte " << at;
+  }
+  for (const size_t n : {size_t{0}, size_t{40}, size / 2, size - 1}) {
+    EXPECT_EQ(with(bytes.substr(0, n)), 0) << n << " bytes";
+  }
+  EXPECT_EQ(with(bytes + "x"), 0);
 }
 
 // An answer that another engine began, from every one of its tokens.

@@ -136,11 +136,11 @@ class Mix {
     options.drafts.automatic = draw(3) == 0;
     options.drafts.min_probability = one_of({0.0F, 0.0F, 0.3F});
     options.drafts.first_source = draw(2) == 0 ? &source_ : nullptr;
-    options.cache_bytes = one_of<Bytes>({0, 600'000, 64'000'000});
+    options.cache.bytes = one_of<Bytes>({0, 600'000, 64'000'000});
     if (draw(6) == 0) options.device = "sim:1GiB";
     setups_ += format("{} slots, chunk {}, mtp {}, {} guesses, lies {}, cache {}; ", options.slots,
                       options.chunk, options.mtp, options.drafts.most,
-                      options.drafts.first_source != nullptr, options.cache_bytes);
+                      options.drafts.first_source != nullptr, options.cache.bytes);
     return options;
   }
 

@@ -21,7 +21,7 @@ struct TinyOptions {
   uint64_t seed = 1;  // of the order of a sim
   bool mtp = false;
   DraftOptions drafts = {.automatic = false};
-  Bytes cache_bytes = 0;
+  CacheOptions cache;
 };
 
 // A tiny model behind an engine whose steps the test makes, and what the engine said.
@@ -41,7 +41,7 @@ class TinyEngine {
         engine_(instance_, tokenizer_,
                 {.emit = [this](std::span<const wire::Addressed> events) { take(events); },
                  .receiver_full = [this] { return full; }},
-                {.drafts = options.drafts, .cache_bytes = options.cache_bytes}, clock) {
+                {.drafts = options.drafts, .cache = options.cache}, clock) {
     engine_.prepare({});
   }
 

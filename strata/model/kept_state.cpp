@@ -10,22 +10,19 @@
 namespace strata::model {
 namespace {
 
-// Copies one page of every layer.
-void copy_page(const StatePools& pools, int32_t from, int32_t to) {
-  std::vector<std::byte> bytes;
+// Calls visit(part, address, bytes) for each array of a page.
+template <class Visit>
+void for_each_array(const StatePools& pools, int32_t page, const Visit& visit) {
   for (int l = 0; l < pools.n_layers(); ++l) {
     const kernels::KvPool& kv = pools.layer(l).kv;
-    if (kv.k == nullptr) continue;
-    const StatePart& part = pools.part_of(l);
-    const int64_t size = kernels::bytes_of(kv.type);
-    const auto copy = [&](std::byte* pool, int64_t elements) {
-      bytes.resize(static_cast<size_t>(elements * size));
-      part.copies->read(*part.stream, pool + from * elements * size, std::span(bytes));
-      part.copies->write(*part.stream, pool + to * elements * size, bytes);
+    if (kv.kv_heads == 0) continue;
+    const auto array = [&](std::byte* pool, int64_t elements) {
+      const int64_t bytes = elements * kernels::bytes_of(kv.type);
+      visit(pools.part_of(l), pool + page * bytes, static_cast<size_t>(bytes));
     };
-    copy(kv.k, kv.page_size(kv.dk));
-    copy(kv.v, kv.page_size(kv.dv));
-    if (kv.pooled != nullptr) copy(kv.pooled, kv.pooled_page_size());
+    array(kv.k, kv.page_size(kv.dk));
+    array(kv.v, kv.page_size(kv.dv));
+    if (kv.ratio > 0) array(kv.pooled, kv.pooled_page_size());
   }
 }
 
@@ -35,6 +32,26 @@ std::span<std::byte> bytes_of(const StatePools::RecurrentArray& array) {
 }
 
 }  // namespace
+
+Bytes page_bytes(const StatePools& pools) {
+  Bytes bytes = 0;
+  for_each_array(pools, 0, [&](const StatePart&, std::byte*, size_t n) { bytes += n; });
+  return bytes;
+}
+
+void read_page(const StatePools& pools, int32_t page, std::span<std::byte> to) {
+  for_each_array(pools, page, [&](const StatePart& part, std::byte* at, size_t n) {
+    part.copies->read(*part.stream, at, to.first(n));
+    to = to.subspan(n);
+  });
+}
+
+void write_page(const StatePools& pools, int32_t page, std::span<const std::byte> from) {
+  for_each_array(pools, page, [&](const StatePart& part, std::byte* at, size_t n) {
+    part.copies->write(*part.stream, at, from.first(n));
+    from = from.subspan(n);
+  });
+}
 
 KeptCells SessionState::keep(std::span<std::byte> recurrent) const {
   STRATA_CHECK(n_pending() == 0 && n_committed_ > 0);
@@ -62,7 +79,9 @@ void SessionState::resume(const KeptCells& kept, std::span<const std::byte> recu
   pages_ = kept.pages.share(n_full);
   if (n % page != 0) {
     pages_.grow(n_full + 1);
-    copy_page(pools_, kept.pages.pages()[static_cast<size_t>(n_full)], pages_.pages().back());
+    std::vector<std::byte> bytes(page_bytes(pools_));
+    read_page(pools_, kept.pages.pages()[static_cast<size_t>(n_full)], bytes);
+    write_page(pools_, pages_.pages().back(), bytes);
   }
   size_t at = 0;
   for (const StatePools::RecurrentArray& array : pools_.recurrent(slot(), side_)) {

@@ -225,12 +225,16 @@ void StatePools::reset(int slot) {
   }
 }
 
+// By the shapes: the plan asks before there is memory.
 Bytes StatePools::recurrent_bytes() const {
-  Bytes bytes = 0;
-  for (const RecurrentArray& array : recurrent(0, 0)) {
-    bytes += static_cast<Bytes>(array.values.size()) * sizeof(float);
+  int64_t n = 0;
+  for (const LayerState& layer : layers_) {
+    for (const kernels::Tail* tail : {&layer.raw_keys, &layer.conv, &layer.ple}) {
+      if (tail->state.rank() > 0) n += tail->depth() * tail->width();
+    }
+    if (layer.delta.s.rank() > 0) n += layer.delta.s.extent(2) * layer.delta.s.extent(3);
   }
-  return bytes;
+  return static_cast<Bytes>(n) * sizeof(float);
 }
 
 PageLease::~PageLease() {

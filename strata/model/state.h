@@ -192,6 +192,12 @@ struct Checkpoint {
   std::vector<std::vector<float>> recurrent;  // empty without ids: all zero
 };
 
+// The bytes of a page, of all layers: for files.
+Bytes page_bytes(const StatePools& pools);
+// Errors: those of HostCopy.
+void read_page(const StatePools& pools, int32_t page, std::span<std::byte> to);
+void write_page(const StatePools& pools, int32_t page, std::span<const std::byte> from);
+
 // All state of one session: a handle on a slot and its pages, and the tokens they stand for.
 // Forward writes only behind n_committed (pending rows, the other side); commit publishes. Nothing
 // else changes it. One engine thread.

@@ -16,7 +16,7 @@ namespace {
 // Tokens that have to agree for a lookup to be better than what the draft layer knows, and at all.
 constexpr size_t kSureMatch = 8, kAnyMatch = 3;
 // Without a guess that pays the draft layer stops reading along.
-constexpr int kIdleSteps = 24;
+constexpr int kIdleSteps = 3;
 constexpr int kMaxFailures = 3;
 
 // The guesses of a decoding part.

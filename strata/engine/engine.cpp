@@ -1,6 +1,7 @@
 #include "strata/engine/engine.h"
 
 #include <algorithm>
+#include <set>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
@@ -61,13 +62,17 @@ void Engine::prepare(const std::function<void(Bytes, Bytes)>& progress) {
 // What a window of several rows costs, before the first answer depends on it. Steps of answers go
 // on measuring.
 void Engine::measure_windows() {
-  constexpr int kRounds = 3;
+  constexpr double kSlowMs = 20;  // a step; then one round has to do
+  int rounds = 3;
   const auto least = [](const std::vector<double>& ms) { return *std::ranges::min_element(ms); };
   const model::ModelOptions& options = instance_.options();
   const int64_t context = std::min<int64_t>(64, options.max_context - options.window);
   if (context < 1) return;
-  for (int rows = 2; rows <= std::min(options.window, options.chunk); rows = 2 * rows - 1) {
-    const WindowTimes times = time_window(instance_, context, rows, kRounds, 1, clock_);
+  const int most = std::min(options.window, options.chunk);
+  for (const int rows : std::set<int>{2, (most + 2) / 2, most}) {
+    if (rows < 2 || rows > most) continue;
+    const WindowTimes times = time_window(instance_, context, rows, rounds, 1, clock_);
+    if (least(times.one_ms) > kSlowMs) rounds = 1;
     drafter_.costs().add_step(1, least(times.one_ms));
     drafter_.costs().add_step(rows, least(times.window_ms));
   }

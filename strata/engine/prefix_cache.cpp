@@ -99,9 +99,21 @@ size_t PrefixCache::resume(std::span<const int32_t> ids, model::SessionState& se
     if (best == nullptr || own.size() > best->trunk.ids.size()) best = &entry;
   }
   if (best == nullptr) return 0;
-  session.resume(best->trunk, recurrent(best->place, false));
-  if (cells != nullptr && best->draft) cells->resume(*best->draft, recurrent(best->place, true));
-  return best->trunk.ids.size();
+  // Out of the list meanwhile: where pages are short, entries of it go.
+  Entry entry = std::move(*best);
+  entries_.erase(entries_.begin() + (best - entries_.data()));
+  const auto go_on = [&] {
+    session.resume(entry.trunk, recurrent(entry.place, false));
+    if (cells != nullptr && entry.draft) cells->resume(*entry.draft, recurrent(entry.place, true));
+  };
+  try {
+    go_on();
+  } catch (...) {
+    entries_.push_back(std::move(entry));
+    throw;
+  }
+  entries_.push_back(std::move(entry));
+  return entries_.back().trunk.ids.size();
 }
 
 void PrefixCache::keep(const model::SessionState& session, const model::SessionState* cells) {

@@ -20,10 +20,10 @@ find_package(Threads REQUIRED)
 
 add_library(strata_options INTERFACE)
 # Contraction off: a fused multiply-add is written where it is meant, so every backend rounds alike.
-target_compile_options(strata_options INTERFACE -Wall -Wextra -Wshadow -Wpedantic -Werror
-                                                -ffp-contract=off
-                                                # Designated initialisers leave the rest alone.
-                                                -Wno-missing-field-initializers)
+# Designated initialisers leave the rest alone.
+target_compile_options(
+  strata_options INTERFACE "$<$<COMPILE_LANGUAGE:C,CXX>:-Wall;-Wextra;-Wshadow;-Wpedantic;-Werror;\
+-ffp-contract=off;-Wno-missing-field-initializers>")
 target_include_directories(strata_options INTERFACE ${PROJECT_SOURCE_DIR})
 if(STRATA_SANITIZE)
   target_compile_options(strata_options INTERFACE -fsanitize=${STRATA_SANITIZE}

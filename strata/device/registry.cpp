@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "strata/base/format.h"
+#include "strata/device/gpu/gpu_device.h"
 #include "strata/device/host/host_device.h"
 #include "strata/device/sim/sim_device.h"
 #include "strata/device/sim/sim_faults.h"
@@ -50,14 +51,28 @@ std::unique_ptr<Device> make_sim(Machine& machine, DeviceId id, std::string_view
   return make_sim_device(id, *bytes, machine.sims, machine.options);
 }
 
-std::unique_ptr<Device> not_built(Machine&, DeviceId, std::string_view) {
-  throw Error(ErrorCode::kUnsupported, "this build has no such devices");
+std::unique_ptr<Device> make_gpu(const char* api, Machine& machine, DeviceId id,
+                                 std::string_view argument) {
+  int ordinal = 0;
+  const char* const end = argument.data() + argument.size();
+  const auto [stop, error] = std::from_chars(argument.data(), end, ordinal);
+  if (!argument.empty() && (error != std::errc() || stop != end)) {
+    throw Error(ErrorCode::kInvalidArgument,
+                format("{}:{}: not the number of a card, counted from 0", api, argument));
+  }
+  return make_gpu_device(api, id, ordinal, machine.options);
+}
+std::unique_ptr<Device> make_cuda(Machine& machine, DeviceId id, std::string_view argument) {
+  return make_gpu("cuda", machine, id, argument);
+}
+std::unique_ptr<Device> make_hip(Machine& machine, DeviceId id, std::string_view argument) {
+  return make_gpu("hip", machine, id, argument);
 }
 
 // Sorted. The host is not here: it always is there, once.
 constexpr std::pair<std::string_view, Make> kKinds[] = {
-    {"cuda", not_built},
-    {"hip", not_built},
+    {"cuda", make_cuda},
+    {"hip", make_hip},
     {"sim", make_sim},
 };
 
@@ -68,8 +83,9 @@ std::unique_ptr<Device> make_device(Machine& machine, DeviceId id, std::string_v
                                          [&](const auto& each) { return each.first == kind; });
   const bool empty_argument = colon != std::string_view::npos && colon + 1 == spec.size();
   if (found == std::end(kKinds) || empty_argument) {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("device '{}': not one of host, sim, sim:SIZE, cuda, hip", spec));
+    throw Error(
+        ErrorCode::kInvalidArgument,
+        format("device '{}': not one of host, sim, sim:SIZE, cuda, cuda:N, hip, hip:N", spec));
   }
   try {
     return found->second(machine, id,
@@ -78,6 +94,14 @@ std::unique_ptr<Device> make_device(Machine& machine, DeviceId id, std::string_v
     e.with(format("device {}", spec));
     throw;
   }
+}
+
+// "cuda:0,1" are two cards: a number alone goes on with the kind before it. Empty: it does not.
+std::string number_of(std::string_view before, std::string_view spec) {
+  const std::string_view kind = before.substr(0, before.find(':'));
+  const bool is_number =
+      !spec.empty() && spec.find_first_not_of("0123456789") == std::string_view::npos;
+  return is_number && (kind == "cuda" || kind == "hip") ? format("{}:{}", kind, spec) : "";
 }
 
 void add_fault_rule(Device& device, std::string_view rule) {
@@ -96,6 +120,7 @@ std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
   std::vector<std::unique_ptr<Device>> devices;
   devices.push_back(make_host_device(options));
   bool host_named = false;
+  std::string_view before;
   for (size_t at = 0; at <= list.size();) {
     const size_t end = std::min(list.find(',', at), list.size());
     const std::string_view spec = list.substr(at, end - at);
@@ -106,8 +131,12 @@ std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
       continue;
     }
     if (spec == "host" && !std::exchange(host_named, true)) continue;
-    devices.push_back(make_device(machine, DeviceId(static_cast<int32_t>(devices.size())), spec));
+    const std::string numbered = number_of(before, spec);
+    devices.push_back(make_device(machine, DeviceId(static_cast<int32_t>(devices.size())),
+                                  numbered.empty() ? spec : numbered));
+    if (numbered.empty()) before = spec;
   }
+  link_gpus(devices);
   return devices;
 }
 

@@ -1,5 +1,6 @@
 #include "strata/device/registry.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 namespace strata::device {
@@ -28,7 +29,7 @@ TEST(Registry, TheHostIsFirstAndIdsCountOn) {
 TEST(Registry, NamesWhatItDoesNotKnow) {
   for (const char* list :
        {"", "cpu", "host,", "host,host", "sim:", "sim:0", "sim:-1", "sim:8GB", "sim:GiB",
-        "sim:99999999999999999999", "sim:99999999999GiB", "sims", ",host"}) {
+        "sim:99999999999999999999", "sim:99999999999GiB", "sims", ",host", "0", "sim,1"}) {
     try {
       make_devices(list, {});
       ADD_FAILURE() << list;
@@ -36,12 +37,29 @@ TEST(Registry, NamesWhatItDoesNotKnow) {
       EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument) << list << ": " << e.what();
     }
   }
-  try {
-    make_devices("host,cuda:0", {});
-    FAIL();
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
-    EXPECT_STREQ(e.what(), "device cuda:0: this build has no such devices");
+}
+
+TEST(Registry, SaysThatThereIsNoCard) {
+  // Of the two runtimes a build has one at most, so of one there is never a card. The other may
+  // have cards.
+  int refused = 0;
+  for (const char* list : {"host,cuda:0", "hip", "cuda:0,1", "hip:1"}) {
+    try {
+      make_devices(list, {});
+    } catch (const Error& e) {
+      ++refused;
+      EXPECT_TRUE(e.code() == ErrorCode::kUnsupported || e.code() == ErrorCode::kInvalidArgument);
+      EXPECT_THAT(e.what(), testing::HasSubstr("card")) << list;
+    }
+  }
+  EXPECT_GE(refused, 2);
+  for (const char* list : {"cuda:", "cuda:x", "cuda:0x", "hip:-"}) {
+    try {
+      make_devices(list, {});
+      ADD_FAILURE() << list;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), ErrorCode::kInvalidArgument) << list << ": " << e.what();
+    }
   }
 }
 

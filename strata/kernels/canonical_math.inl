@@ -1,14 +1,18 @@
 // The scalar functions that every backend computes alike, bit for bit: no call into libm, explicit
 // fused multiply-adds, branches that a compiler can turn into selects. Include it inside an
-// anonymous namespace, after <cstdint>; never from a header. docs/numerics.md says what follows.
+// anonymous namespace, after <cstdint>; never from a header. Cards name their own STRATA_FN.
+// docs/numerics.md says what follows.
+#ifndef STRATA_FN
+#define STRATA_FN static inline
+#endif
 
 // A float whose bits are given, and back.
-static inline float bits_to_float(uint32_t bits) {
+STRATA_FN float bits_to_float(uint32_t bits) {
   float value;
   __builtin_memcpy(&value, &bits, 4);
   return value;
 }
-static inline uint32_t float_to_bits(float value) {
+STRATA_FN uint32_t float_to_bits(float value) {
   uint32_t bits;
   __builtin_memcpy(&bits, &value, 4);
   return bits;
@@ -17,7 +21,7 @@ static inline uint32_t float_to_bits(float value) {
 // e^x to about 1 unit in the last place; 0 below -87.3, infinity from 88.3763 on, where n reaches 128
 // and the scale overflows. Range reduction by n ln 2 in two parts, then the degree-6 polynomial of
 // Cephes' expf (Moshier 1992).
-static inline float exp_c(float x) {
+STRATA_FN float exp_c(float x) {
   // A NaN takes the lower bound here: no conversion of it to an integer.
   const float above = x > -87.3f ? x : -87.3f;
   const float clamped = above < 89.0f ? above : 89.0f;
@@ -37,11 +41,11 @@ static inline float exp_c(float x) {
   return x != x ? x : (x < -87.3f ? 0.0f : y);
 }
 
-static inline float sigmoid_c(float x) { return 1.0f / (1.0f + exp_c(-x)); }
-static inline float silu_c(float x) { return x * sigmoid_c(x); }
+STRATA_FN float sigmoid_c(float x) { return 1.0f / (1.0f + exp_c(-x)); }
+STRATA_FN float silu_c(float x) { return x * sigmoid_c(x); }
 
 // ln x for normal x > 0, after Cephes' logf.
-static inline float log_c(float x) {
+STRATA_FN float log_c(float x) {
   const uint32_t bits = float_to_bits(x);
   int32_t e = static_cast<int32_t>(bits >> 23) - 126;
   float m = bits_to_float((bits & 0x007fffffu) | 0x3f000000u);  // in [0.5, 1)
@@ -69,7 +73,7 @@ static inline float log_c(float x) {
 
 // ln(1 + e^x); x itself where x > 20. The rounding error of 1 + y is put back, so that small y keep
 // their digits.
-static inline float softplus_c(float x) {
+STRATA_FN float softplus_c(float x) {
   const float y = exp_c(x > 20.0f ? 20.0f : x);
   const float u = 1.0f + y;
   const float l = log_c(u) + (y - (u - 1.0f)) / u;
@@ -77,7 +81,7 @@ static inline float softplus_c(float x) {
 }
 
 // The canonical sum of 32 lanes.
-static inline float tree32(float* lane) {
+STRATA_FN float tree32(float* lane) {
   for (int width = 16; width > 0; width /= 2) {
     for (int l = 0; l < width; ++l) lane[l] = lane[l] + lane[l + width];
   }
@@ -85,7 +89,7 @@ static inline float tree32(float* lane) {
 }
 
 // The canonical dot product: lane l takes the elements l, l + 32, ... by fused multiply-add.
-static inline float dot_c(const float* a, const float* b, int64_t n) {
+STRATA_FN float dot_c(const float* a, const float* b, int64_t n) {
   float lane[32] = {};
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
@@ -96,7 +100,7 @@ static inline float dot_c(const float* a, const float* b, int64_t n) {
 }
 
 // The canonical sum, in the same lanes.
-static inline float sum_c(const float* a, int64_t n) {
+STRATA_FN float sum_c(const float* a, int64_t n) {
   float lane[32] = {};
   int64_t i = 0;
   for (; i + 32 <= n; i += 32) {
@@ -107,19 +111,19 @@ static inline float sum_c(const float* a, int64_t n) {
 }
 
 // 1 / sqrt(mean of squares + eps).
-static inline float inverse_rms_c(const float* x, int64_t n, float eps) {
+STRATA_FN float inverse_rms_c(const float* x, int64_t n, float eps) {
   return 1.0f / __builtin_sqrtf(dot_c(x, x, n) / static_cast<float>(n) + eps);
 }
 
 // Uniform in (0, 1) with 23 bits, from a counter: splitmix64 over the key (Steele et al. 2014).
-static inline uint64_t mix64_c(uint64_t z) {
+STRATA_FN uint64_t mix64_c(uint64_t z) {
   z += 0x9E3779B97F4A7C15ull;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ull;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBull;
   return z ^ (z >> 31);
 }
 // Gumbel noise keyed by (seed, position, id): the same draw wherever and whenever it is made.
-static inline float gumbel_c(uint64_t seed, uint64_t position, uint32_t id) {
+STRATA_FN float gumbel_c(uint64_t seed, uint64_t position, uint32_t id) {
   const uint64_t h = mix64_c(mix64_c(mix64_c(seed) ^ position) ^ id);
   const float u = (static_cast<float>(h >> 41) + 0.5f) * 0x1p-23f;
   return -log_c(-log_c(u));

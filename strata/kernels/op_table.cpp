@@ -4,11 +4,6 @@
 
 namespace strata::kernels {
 
-const OpTable& gpu_ops() {
-  static constexpr OpTable kNone;
-  return kNone;
-}
-
 const OpTable& ops_for(const device::Stream& stream) {
   switch (stream.device().backend()) {
     case device::Backend::kRef:

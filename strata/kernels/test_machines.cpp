@@ -41,6 +41,11 @@ ThreadPoolOptions sharing(int threads) {
           .least_chunk = nanoseconds(0)};
 }
 
+std::string& card_to_test() {
+  static std::string card;
+  return card;
+}
+
 bool is_nan_half(uint32_t bits) { return (bits & 0x7fffU) > 0x7c00U; }
 
 }  // namespace
@@ -70,6 +75,17 @@ Machine::Machine(device::Backend backend, CpuLevel level, int threads)
       devices_(device::make_devices("host", {.pool = &pool_, .backend = backend})),
       stream_(devices_.back()->make_stream("test")) {}
 
+Machine::Machine(const std::string& card)
+    : name_(card),
+      level_(CpuLevel::kBaseline),
+      pool_(sharing(1)),
+      devices_(device::make_devices(card, {.pool = &pool_})),
+      stream_(devices_.back()->make_stream("test")) {}
+
+void Machine::finish() {
+  EXPECT_TRUE(stream_->drain({"test", name_.c_str()}, std::chrono::minutes(1)));
+}
+
 View<std::byte> Machine::poison(Bytes bytes) {
   const Bytes room = bytes + 2 * kGuardBytes;
   scratch_.assign(static_cast<size_t>(room), kPoison);
@@ -85,10 +101,16 @@ void Machine::expect_guard(View<std::byte> scratch) const {
   EXPECT_EQ(std::count(at, end, kGuard), end - at) << name_ << " wrote behind its scratch";
 }
 
+void test_card(const std::string& device) { card_to_test() = device; }
+
 std::span<const std::unique_ptr<Machine>> machines() {
   static const std::vector<std::unique_ptr<Machine>> all = [] {
     std::vector<std::unique_ptr<Machine>> made;
     made.push_back(std::make_unique<Machine>(device::Backend::kRef, CpuLevel::kBaseline, 1));
+    if (!card_to_test().empty()) {
+      made.push_back(std::make_unique<Machine>(card_to_test()));
+      return made;
+    }
     for (CpuLevel level : levels_here()) {
       for (int threads : {1, 2, 3, 5}) {
         made.push_back(std::make_unique<Machine>(device::Backend::kCpu, level, threads));

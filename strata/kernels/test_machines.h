@@ -40,6 +40,7 @@ std::vector<CpuLevel> levels_here();
 class Machine {
  public:
   Machine(device::Backend backend, CpuLevel level, int threads);
+  explicit Machine(const std::string& card);
 
   const std::string& name() const { return name_; }
   const OpTable& ops() const { return ops_for(*stream_); }
@@ -52,11 +53,13 @@ class Machine {
     }
     const AtLevel at(level_);
     kernels::run(*stream_, op, args);
+    finish();
     if constexpr (requires { args.scratch; }) expect_guard(args.scratch);
   }
 
  private:
   View<std::byte> poison(Bytes bytes);
+  void finish();
   void expect_guard(View<std::byte> scratch) const;
 
   std::string name_;
@@ -68,7 +71,11 @@ class Machine {
 };
 
 // The plain backend first, then every instruction set of this processor with 1, 2, 3 and 5 threads.
+// Of a binary that tests cards: the plain one and the card.
 std::span<const std::unique_ptr<Machine>> machines();
+// Before the first use of machines(): "cuda" or "hip". The card must be able to read whatever the
+// tests hand to an op (gpu/card_test.cpp sees to that).
+void test_card(const std::string& device);
 
 // What an op left behind, as bits.
 class Outputs {

@@ -16,25 +16,25 @@ struct KvPool {
   CacheType type = CacheType::kF16;
   int page_tokens = 0, kv_heads = 0, dk = 0, dv = 0, index_dim = 0, ratio = 0;
 
-  int blocks_per_page() const { return page_tokens / ratio; }
+  constexpr int blocks_per_page() const { return page_tokens / ratio; }
   // Index of the first element of a token's key (dim = dk) or value (dv) of one kv head.
-  int64_t cell(const Rows& rows, int slot, int64_t index, int head, int dim) const {
+  constexpr int64_t cell(const Rows& rows, int slot, int64_t index, int head, int dim) const {
     return cell_of_page(page_of(rows, slot, index), index, head, dim);
   }
-  int64_t cell_of_page(int64_t page, int64_t index, int head, int dim) const {
+  constexpr int64_t cell_of_page(int64_t page, int64_t index, int head, int dim) const {
     return ((page * kv_heads + head) * page_tokens + index % page_tokens) * dim;
   }
   // The same of a block's pooled key.
-  int64_t pooled_cell(const Rows& rows, int slot, int64_t block) const {
+  constexpr int64_t pooled_cell(const Rows& rows, int slot, int64_t block) const {
     return pooled_cell_of_page(page_of(rows, slot, block * ratio), block);
   }
-  int64_t pooled_cell_of_page(int64_t page, int64_t block) const {
+  constexpr int64_t pooled_cell_of_page(int64_t page, int64_t block) const {
     return (page * blocks_per_page() + block % blocks_per_page()) * index_dim;
   }
   // Elements of a page: of keys or values, and of pooled keys.
-  int64_t page_size(int dim) const { return cell_of_page(1, 0, 0, dim); }
-  int64_t pooled_page_size() const { return pooled_cell_of_page(1, 0); }
-  int64_t page_of(const Rows& rows, int slot, int64_t index) const {
+  constexpr int64_t page_size(int dim) const { return cell_of_page(1, 0, 0, dim); }
+  constexpr int64_t pooled_page_size() const { return pooled_cell_of_page(1, 0); }
+  constexpr int64_t page_of(const Rows& rows, int slot, int64_t index) const {
     return rows.pages[static_cast<int64_t>(slot) * rows.pages_per_slot + index / page_tokens];
   }
 };

@@ -12,10 +12,10 @@ struct DeltaState {
   View<float> log_k;  // [slots, window, key_heads * dk]
   View<float> log_d;  // [slots, window, value_heads * dv]
 
-  float* side(int slot, int which) const {
+  constexpr float* side(int slot, int which) const {
     return s.data() + (2 * static_cast<int64_t>(slot) + which) * s.extent(2) * s.extent(3);
   }
-  bool logs(int n_rows) const { return n_rows > 1 && n_rows <= log_g.extent(1); }
+  constexpr bool logs(int n_rows) const { return n_rows > 1 && n_rows <= log_g.extent(1); }
 };
 
 // The gated delta rule, one token after the other (the canonical form, docs/numerics.md):

@@ -55,14 +55,14 @@ struct Tail {
   View<float> state;  // [slots, 2, depth, width], oldest row first
   View<float> log;    // [slots, window, width]
 
-  int64_t depth() const { return state.extent(2); }
-  int64_t width() const { return state.extent(3); }
-  float* side(int slot, int which) const {
+  constexpr int64_t depth() const { return state.extent(2); }
+  constexpr int64_t width() const { return state.extent(3); }
+  constexpr float* side(int slot, int which) const {
     return state.data() + (2 * static_cast<int64_t>(slot) + which) * depth() * width();
   }
-  float* logged(int slot, int row) const { return log.row(slot) + row * width(); }
+  constexpr float* logged(int slot, int row) const { return log.row(slot) + row * width(); }
   // A sequence of one row is committed whole or not at all, and a prompt chunk too.
-  bool logs(int n_rows) const { return n_rows > 1 && n_rows <= log.extent(1); }
+  constexpr bool logs(int n_rows) const { return n_rows > 1 && n_rows <= log.extent(1); }
 };
 
 }  // namespace strata::kernels

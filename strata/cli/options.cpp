@@ -47,8 +47,9 @@ const OptionSpec kTable[] = {
      "requests that are answered at the same time; auto: 2", 1, 256},
     {"cpu-isa", "auto|avx2|avx512", &Settings::cpu_isa, kModel, "Model",
      "vector instructions to compute with; auto: the best the processor has"},
-    {"device", "host|sim[:SIZE][,..]", &Settings::device, kModel, "Model",
-     "where to compute; sim is host memory that poses as a card of SIZE (8GiB), for tests"},
+    {"device", "host|cuda[:N]|sim[:SIZE][,..]", &Settings::device, kModel, "Model",
+     "where to compute; cuda is the first card, cuda:0,1 two of them; sim is host memory that "
+     "poses as a card of SIZE (8GiB), for tests"},
     {"kv", "auto|f16|f32", &Settings::kv, kModel | kPlan, "Model",
      "type of the attention cache; auto: f16, f32 if the attention weights are f32"},
     {"layer-split", "auto|K1,K2..", &Settings::layer_split, kModel | kPlan, "Model",

@@ -16,6 +16,8 @@ struct Stage {
   int first_layer = 0, end_layer = 0;
 
   bool is_host() const { return device->kind() == device::Kind::kHost; }
+  // Whether queueing op by op costs more than the ops: what graphs are for.
+  bool gains_by_graphs() const { return device->kind() == device::Kind::kGpu; }
   // Bytes of the device's own memory, for copies.
   device::MemView at(void* data, Bytes bytes) const {
     return {.data = static_cast<std::byte*>(data),

@@ -173,6 +173,7 @@ void Qwen4Exp::load(const std::function<void(Bytes, Bytes)>& progress) {
   for (size_t i = 0; i + 1 < stages_.size(); ++i) {
     ended_.push_back(stages_[i]->at().device->make_event());
   }
+  for (const auto& stage : stages_) stage->record();
 }
 
 void Qwen4Exp::forward() {

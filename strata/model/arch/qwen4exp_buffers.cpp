@@ -3,6 +3,43 @@
 #include <algorithm>
 
 namespace strata::model {
+namespace {
+
+template <class T>
+void narrow(View<T>& view, int64_t n) {
+  switch (view.rank()) {
+    case 1:
+      view = View<T>(view.data(), {n});
+      break;
+    case 2:
+      view = View<T>(view.data(), {n, view.extent(1)});
+      break;
+    case 3:
+      view = View<T>(view.data(), {n, view.extent(1), view.extent(2)});
+      break;
+    default:
+      break;  // an array that this model does not have
+  }
+}
+
+}  // namespace
+
+Qwen4ExpBuffers Qwen4ExpBuffers::first(int n_rows) const {
+  Qwen4ExpBuffers b = *this;
+  for (View<float>* view : {&b.residual,    &b.u,           &b.inj,         &b.y,
+                            &b.qkv,         &b.conv,        &b.z,           &b.beta,
+                            &b.alpha,       &b.o,           &b.gated,       &b.q_gate,
+                            &b.k_raw,       &b.v,           &b.index_q_raw, &b.q,
+                            &b.index_k_raw, &b.k,           &b.index_q,     &b.attended,
+                            &b.router,      &b.weight,      &b.expert_out,  &b.shared,
+                            &b.ple_emb,     &b.shared_gate, &b.ple_key,     &b.ple_value,
+                            &b.ple_z,       &b.ple_normed,  &b.draft_e,     &b.draft_residual,
+                            &b.draft_pairs}) {
+    narrow(*view, n_rows);
+  }
+  for (View<int32_t>* view : {&b.blocks, &b.n_blocks, &b.expert_id}) narrow(*view, n_rows);
+  return b;
+}
 
 Bytes Qwen4ExpBuffers::carve(const Qwen4ExpConfig& c, int max_rows, int max_out, bool draft,
                              Bytes scratch_bytes, std::byte* base) {

@@ -26,6 +26,10 @@ struct Qwen4ExpBuffers {
   View<float> out_residual, out_u, logits;  // [max_out, ...]
   View<float> draft_e, draft_residual, draft_pairs;
 
+  // The same memory seen as so many rows: a few cost a card less when it is told that there are
+  // few. The arrays by max_out stay as they are.
+  Qwen4ExpBuffers first(int n_rows) const;
+
   View<std::byte> scratch;
 
   // base null: counts only, and the views are null. Returns the bytes.

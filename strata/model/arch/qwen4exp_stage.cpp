@@ -5,8 +5,15 @@
 
 #include "strata/base/check.h"
 #include "strata/base/format.h"
+#include "strata/base/log.h"
 
 namespace strata::model {
+namespace {
+
+// What a graph's node may take, and how many a layer has.
+constexpr Bytes kNodeBytes = 1024, kNodesOfLayer = 128;
+
+}  // namespace
 
 Qwen4ExpStage::Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size_t index,
                              Qwen4ExpExperts& experts, memory::Plan& plan)
@@ -33,17 +40,56 @@ Qwen4ExpStage::Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size
                                    .n_experts = c_.n_experts});
 }
 
+int Qwen4ExpStage::index_of(int layer) const {
+  return layer < c_.n_layers ? layer - at().first_layer
+                             : at().end_layer - at().first_layer + layer - c_.n_layers;
+}
+
 const Qwen4ExpLayer& Qwen4ExpStage::weights_of(int layer) const {
-  // The draft layer comes behind the stage's own.
-  const int at_index = layer < c_.n_layers
-                           ? layer - at().first_layer
-                           : at().end_layer - at().first_layer + layer - c_.n_layers;
-  return w_.layers[static_cast<size_t>(at_index)];
+  return w_.layers[static_cast<size_t>(index_of(layer))];
+}
+
+Bytes Qwen4ExpStage::address_bytes() const {
+  return w_.layers.size() * static_cast<size_t>(c_.n_experts) * sizeof(memory::ExpertStore::Parts);
+}
+
+// The host's table of addresses is nothing that a card can read.
+void Qwen4ExpStage::load_addresses() {
+  addresses_ = value_or_throw(
+      at().device->allocate(address_line_, address_bytes(), at().device->work_memory()));
+  const size_t row = static_cast<size_t>(c_.n_experts) * sizeof(memory::ExpertStore::Parts);
+  for (size_t i = 0; i < w_.layers.size(); ++i) {
+    // Of a layer that is not whole the slots have a table of their own.
+    if (w_.layers[i].parts.empty()) continue;
+    copies_.write(*at().stream, addresses_.data() + i * row,
+                  std::as_bytes(std::span(w_.layers[i].parts)));
+  }
+}
+
+View<const std::byte* const> Qwen4ExpStage::addresses(int layer) const {
+  const auto* const first = reinterpret_cast<const std::byte* const*>(addresses_.data());
+  return {first + int64_t{index_of(layer)} * c_.n_experts * 3, {c_.n_experts, 3}};
 }
 
 Bytes Qwen4ExpStage::carve(Bytes scratch_bytes, std::byte* base) {
-  return b_.carve(c_, options_.chunk, is_last() ? options_.max_out : 0, is_last() && shared_.draft,
-                  scratch_bytes, base);
+  const Bytes bytes = all_.carve(c_, options_.chunk, is_last() ? options_.max_out : 0,
+                                 is_last() && shared_.draft, scratch_bytes, base);
+  b_ = all_;
+  return bytes;
+}
+
+void Qwen4ExpStage::choose_rows() {
+  int n = options_.chunk;
+  for (const int few : kFewRows) {
+    if (inputs_->n_rows() <= few) n = std::min(n, few);
+  }
+  use_rows(n);
+}
+
+void Qwen4ExpStage::use_rows(int n) {
+  rows_ = inputs_->rows(index_);
+  rows_.max_rows = n;
+  b_ = n < options_.chunk ? all_.first(n) : all_;
 }
 
 void Qwen4ExpStage::lay_out(Qwen4ExpTables& tables, const StatePools& states,
@@ -61,11 +107,31 @@ void Qwen4ExpStage::lay_out(Qwen4ExpTables& tables, const StatePools& states,
                            .where = at().device->id(),
                            .bytes = bytes});
   if (away_) away_->declare(plan);
+  if (at().is_host()) return;
+  if (has_graphs()) {
+    graph_line_ =
+        plan.add({.owner = "qwen4exp",
+                  .name = "graphs",
+                  .formula = format("{} graphs of {} layers of up to {} nodes", kFewRows.size(),
+                                    at().end_layer - at().first_layer, kNodesOfLayer),
+                  .where = at().device->id(),
+                  .bytes = kFewRows.size() * kNodesOfLayer * kNodeBytes *
+                           static_cast<Bytes>(at().end_layer - at().first_layer + 1)});
+  }
+  address_line_ =
+      plan.add({.owner = "qwen4exp",
+                .name = "expert addresses",
+                .formula = format("{} layers of {} experts", w_.layers.size(), c_.n_experts),
+                .where = at().device->id(),
+                .bytes = address_bytes()});
 }
 
 Bytes Qwen4ExpStage::measure_scratch() {
   carve(0, nullptr);
+  rows_ = inputs_->rows(index_);
+  rows_.max_rows = options_.chunk;
   OpPass pass(*at().stream, OpPass::Mode::kMeasure);
+  if (index_ == 0) tables_->embed(pass.mode(), *inputs_, b_.residual);
   layers(pass);
   commit_states(pass);
   if (is_last()) final_head(pass, w_.final_site, w_.output);
@@ -85,6 +151,7 @@ void Qwen4ExpStage::load(const std::function<void(Bytes, Bytes)>& progress) {
   if (is_last() && shared_.draft) add_layers(c_.n_layers, c_.n_blocks());
   copies_.allocate();
   if (away_) away_->allocate();
+  if (!at().is_host()) load_addresses();
   const auto scratch = static_cast<Bytes>(b_.scratch.extent(0));
   buffer_memory_ = value_or_throw(
       at().device->allocate(buffer_line_, carve(scratch, nullptr), at().device->work_memory()));
@@ -112,7 +179,11 @@ void Qwen4ExpStage::hc_write(OpPass& pass) {
 
 void Qwen4ExpStage::ple(OpPass& pass, int l, const Qwen4ExpLayer& w, const LayerState& state) {
   const kernels::Rows& rows = this->rows();
-  tables_->gather(pass.mode(), *inputs_, l, b_.ple_emb);
+  if (capturing_) {
+    tables_->bring_looked_up(l, b_.ple_emb);
+  } else {
+    tables_->gather(pass.mode(), *inputs_, l, b_.ple_emb);
+  }
   pass.run(pass.ops.matmul,
            kernels::MatMul{.n_rows = rows.n_rows,
                            .x = b_.ple_emb,
@@ -212,7 +283,7 @@ void Qwen4ExpStage::attention(OpPass& pass, int l, const Qwen4ExpLayer& w,
            kernels::KvAppend{.rows = rows, .k = b_.k, .v = b_.v, .pool = state.kv});
 
   // Layers differ in budget: the first rows of the array, as narrow as this layer needs.
-  const View<int32_t> blocks(b_.blocks.data(), {options_.chunk, budget});
+  const View<int32_t> blocks(b_.blocks.data(), {rows.max_rows, budget});
   if (sparse) {
     norm_rope(b_.index_q_raw, w.index_q_norm, c_.index_heads, c_.index_dim, c_.index_dim,
               b_.index_q);
@@ -276,7 +347,7 @@ void Qwen4ExpStage::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
     if (away_ && !experts_.whole(l)) away_->measure(pass, experts_.host_shape(l));
   } else if (experts_.whole(l)) {
     memory::ExpertLease lease = experts_.store().acquire(LayerId(l));
-    ffn.parts = lease.parts;
+    ffn.parts = at().is_host() ? lease.parts : addresses(l);
     pass.run(pass.ops.expert_ffn, ffn);
     if (lease.lease) pass.stream().release_after(std::move(lease.lease));
   } else {
@@ -317,8 +388,12 @@ void Qwen4ExpStage::layer(OpPass& pass, int l, const LayerState& state) {
   if (observer_ && !pass.measuring()) observe(l, false);
 }
 
+bool Qwen4ExpStage::has_ngrams() const {
+  return std::ranges::any_of(c_.ple_layers,
+                             [this](int l) { return l >= at().first_layer && l < at().end_layer; });
+}
+
 void Qwen4ExpStage::layers(OpPass& pass) {
-  if (index_ == 0) tables_->embed(pass.mode(), *inputs_, b_.residual);
   for (int l = at().first_layer; l < at().end_layer; ++l) layer(pass, l, states_->layer(l));
 }
 
@@ -337,12 +412,12 @@ void Qwen4ExpStage::final_head(OpPass& pass, const HcSite& site, const kernels::
 
 void Qwen4ExpStage::draft_layer(OpPass& pass) {
   const kernels::Rows& rows = this->rows();
-  const int64_t n = options_.chunk;
+  const int64_t n = rows.max_rows;
   tables_->embed_draft(pass.mode(), *inputs_, b_.draft_e);
   pass.run(pass.ops.copy_rows,
            kernels::CopyRows{.n_rows = rows.n_rows,
                              .index = View<const int32_t>(inputs_->source(), {n}),
-                             .x = b_.residual,
+                             .x = all_.residual,  // rows of a longer step before
                              .out = b_.draft_residual});
   pass.run(pass.ops.draft_input,
            kernels::DraftInput{.n_rows = rows.n_rows,
@@ -364,8 +439,55 @@ void Qwen4ExpStage::draft_layer(OpPass& pass) {
   layer(pass, c_.n_layers, draft_states_->layer(0));
 }
 
+bool Qwen4ExpStage::has_graphs() const { return at().gains_by_graphs() && !away_; }
+
+device::Graph Qwen4ExpStage::record(int n_rows) {
+  device::Stream& stream = *at().stream;
+  use_rows(n_rows);
+  value_or_throw(stream.begin_capture());
+  capturing_ = true;
+  try {
+    OpPass pass = run();
+    layers(pass);
+  } catch (...) {
+    capturing_ = false;
+    static_cast<void>(stream.end_capture(graph_line_));
+    throw;
+  }
+  capturing_ = false;
+  return value_or_throw(stream.end_capture(graph_line_));
+}
+
+void Qwen4ExpStage::record() {
+  if (!has_graphs()) return;
+  try {
+    for (size_t i = 0; i < kFewRows.size(); ++i) {
+      if (kFewRows[i] < options_.chunk) graphs_[i] = record(kFewRows[i]);
+    }
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::kDeviceLost) throw;
+    log_warning(format("{}: steps are queued op by op, since no graph could be made: {}",
+                       at().device->name(), e.what()));
+  }
+}
+
+bool Qwen4ExpStage::replayed() {
+  const auto it = std::ranges::find(kFewRows, rows_.max_rows);
+  if (it == kFewRows.end() || observer_ != nullptr) return false;
+  const device::Graph& graph = graphs_[static_cast<size_t>(it - kFewRows.begin())];
+  if (!graph) return false;
+  for (const int l : c_.ple_layers) {
+    if (has_ngrams()) tables_->look_up(*inputs_, l);
+  }
+  at().stream->replay(graph);
+  return true;
+}
+
 void Qwen4ExpStage::forward(LayerObserver* observer) {
   observer_ = observer;
+  choose_rows();
+  if (index_ == 0) tables_->embed(OpPass::Mode::kRun, *inputs_, b_.residual);
+  if (replayed()) return;
   OpPass pass = run();
   layers(pass);
 }
@@ -378,6 +500,7 @@ void Qwen4ExpStage::head() {
 void Qwen4ExpStage::draft(LayerObserver* observer) {
   STRATA_CHECK(shared_.draft);
   observer_ = observer;
+  choose_rows();
   OpPass pass = run();
   draft_layer(pass);
 }
@@ -408,6 +531,7 @@ void Qwen4ExpStage::commit_states(OpPass& pass) {
 }
 
 void Qwen4ExpStage::commit() {
+  choose_rows();
   OpPass pass = run();
   commit_states(pass);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <functional>
 #include <optional>
 #include <string>
@@ -21,6 +22,10 @@ namespace strata::model {
 // then laid out with the parts that all stages share, then loaded.
 class Qwen4ExpStage {
  public:
+  // Steps of running answers are seen as so many rows: one answer, and several or their drafts.
+  // More are a prompt's.
+  static constexpr std::array<int, 2> kFewRows = {1, 8};
+
   // What the stages of a model share; outlives them.
   struct Shared {
     const Qwen4ExpConfig& config;
@@ -45,6 +50,9 @@ class Qwen4ExpStage {
   void lay_out(Qwen4ExpTables& tables, const StatePools& states, const StatePools* draft_states,
                const StepInputs& inputs, memory::Plan& plan);
   void load(const std::function<void(Bytes, Bytes)>& progress);
+  // When all memory is there: records the layers of a step of few rows, for a device that gains by
+  // it. What cannot be recorded is queued op by op, with the same bits.
+  void record();
 
   // The stage's layers on residual(), which the first one fills itself.
   void forward(LayerObserver* observer);
@@ -55,7 +63,7 @@ class Qwen4ExpStage {
   // The stage's part of Model::commit.
   void commit();
 
-  View<float> residual() const { return b_.residual; }
+  View<float> residual() const { return all_.residual; }
   View<float> logits() const { return b_.logits; }
 
  private:
@@ -63,8 +71,20 @@ class Qwen4ExpStage {
   Bytes carve(Bytes scratch_bytes, std::byte* base);
   Bytes measure_scratch();
   const Qwen4ExpLayer& weights_of(int layer) const;
-  const kernels::Rows& rows() const { return inputs_->rows(index_); }
+  int index_of(int layer) const;  // among the stage's own, the draft layer behind them
+  Bytes address_bytes() const;
+  void load_addresses();
+  // Where a card finds the experts of a layer that lies on it.
+  View<const std::byte* const> addresses(int layer) const;
+  const kernels::Rows& rows() const { return rows_; }
+  // Sees the step's arrays as the fewest rows of a class that hold it.
+  void choose_rows();
+  void use_rows(int n);
+  bool has_graphs() const;
+  device::Graph record(int n_rows);
+  bool replayed();
 
+  bool has_ngrams() const;
   void layers(OpPass& pass);
   void final_head(OpPass& pass, const HcSite& site, const kernels::Weight& output);
   void draft_layer(OpPass& pass);
@@ -92,9 +112,13 @@ class Qwen4ExpStage {
   const StatePools *states_ = nullptr, *draft_states_ = nullptr;
   const StepInputs* inputs_ = nullptr;
   LayerObserver* observer_ = nullptr;  // of the pass that runs
-  PlanLineId buffer_line_;
-  device::Allocation buffer_memory_;
-  Qwen4ExpBuffers b_;
+  PlanLineId buffer_line_, address_line_;
+  device::Allocation buffer_memory_, addresses_;
+  Qwen4ExpBuffers all_, b_;  // b_: what this step sees of it
+  kernels::Rows rows_;
+  PlanLineId graph_line_;
+  std::array<device::Graph, kFewRows.size()> graphs_;  // of the layers, for so many rows
+  bool capturing_ = false;
 };
 
 }  // namespace strata::model

@@ -97,28 +97,41 @@ void Qwen4ExpTables::bring(OpPass::Mode mode, const kernels::Op<Args>& op, Args 
 void Qwen4ExpTables::embed(OpPass::Mode mode, const StepInputs& inputs, View<float> residual) {
   bring(mode, kernels::ops_for(*stages_.host_stream).embed,
         kernels::Embed{.n_rows = inputs.host_n_rows(),
-                       .id = View<const int32_t>(inputs.host_ids(), {options_.chunk}),
+                       .id = View<const int32_t>(inputs.host_ids(), {residual.extent(0)}),
                        .table = embedding_,
                        .out = residual,
                        .copies = c_.streams},
         stages_.list.front(), residual_, inputs.n_rows());
 }
 
+kernels::Gather Qwen4ExpTables::gather_args(const StepInputs& inputs, View<float> emb) const {
+  const View<const int64_t> index(inputs.host_ple_rows(), {emb.extent(0), c_.n_ple_rows()});
+  return {.n_rows = inputs.host_n_rows(), .index = index, .table = ngrams_, .out = emb};
+}
+
 void Qwen4ExpTables::gather(OpPass::Mode mode, const StepInputs& inputs, int layer,
                             View<float> emb) {
-  bring(mode, kernels::ops_for(*stages_.host_stream).gather,
-        kernels::Gather{
-            .n_rows = inputs.host_n_rows(),
-            .index = View<const int64_t>(inputs.host_ple_rows(), {options_.chunk, c_.n_ple_rows()}),
-            .table = ngrams_,
-            .out = emb},
+  bring(mode, kernels::ops_for(*stages_.host_stream).gather, gather_args(inputs, emb),
         stage_of(layer), emb_, inputs.n_rows());
+}
+
+void Qwen4ExpTables::look_up(const StepInputs& inputs, int layer) {
+  STRATA_CHECK(!stage_of(layer).is_host());
+  OpPass host(*stages_.host_stream, OpPass::Mode::kRun);
+  auto* const to = reinterpret_cast<float*>(emb_.memory.data());
+  host.run(host.ops.gather, gather_args(inputs, View<float>(to, {options_.chunk, c_.width})));
+}
+
+void Qwen4ExpTables::bring_looked_up(int layer, View<float> emb) {
+  const Stage& to = stage_of(layer);
+  const Bytes bytes = static_cast<Bytes>(emb.size()) * sizeof(float);
+  value_or_throw(to.stream->copy(to.at(emb.data(), bytes), emb_.memory.view().part(0, bytes)));
 }
 
 void Qwen4ExpTables::embed_draft(OpPass::Mode mode, const StepInputs& inputs, View<float> e) {
   bring(mode, kernels::ops_for(*stages_.host_stream).embed,
         kernels::Embed{.n_rows = inputs.host_n_rows(),
-                       .id = View<const int32_t>(inputs.host_ids(), {options_.chunk}),
+                       .id = View<const int32_t>(inputs.host_ids(), {e.extent(0)}),
                        .table = draft_embedding_ ? draft_embedding_ : embedding_,
                        .out = e,
                        .copies = 1},

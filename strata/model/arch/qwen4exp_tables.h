@@ -29,6 +29,10 @@ class Qwen4ExpTables {
   void embed(OpPass::Mode mode, const StepInputs& inputs, View<float> residual);
   // emb [max_rows, width]: the n-gram rows side by side, for the stage with this layer.
   void gather(OpPass::Mode mode, const StepInputs& inputs, int layer, View<float> emb);
+  // The two halves of gather for a stage on a card: the host looks up; then every row of emb is
+  // brought, however many are new, so that a graph may hold it.
+  void look_up(const StepInputs& inputs, int layer);
+  void bring_looked_up(int layer, View<float> emb);
   // e [max_rows, 1, width], for the draft layer.
   void embed_draft(OpPass::Mode mode, const StepInputs& inputs, View<float> e);
 
@@ -43,6 +47,7 @@ class Qwen4ExpTables {
                memory::Plan& plan);
   void allocate(const Stage& to, Staging& staging);
   const Stage& stage_of(int layer) const;
+  kernels::Gather gather_args(const StepInputs& inputs, View<float> emb) const;
   template <class Args>
   void bring(OpPass::Mode mode, const kernels::Op<Args>& op, Args args, const Stage& to,
              const Staging& staging, int n_rows);

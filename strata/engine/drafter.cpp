@@ -55,6 +55,14 @@ void Drafter::begin(Request& request) const {
   // The first token comes with the prompt, so of two the second is not worth reading along for.
   request.drafting.follows =
       instance_.model().draft_states() != nullptr && request.submit.max_tokens > 2;
+  if (!request.drafting.follows || !options_.automatic) return;
+  // Nor is a prompt, where the layer has not paid; unless it is time for another trial.
+  for (const Source& source : sources_) {
+    if (!source.source->costs()) continue;
+    Experience everywhere = source.experience;
+    request.drafting.follows =
+        DepthChoice().choose(costs_, everywhere, options_.most, {}, true) > 0;
+  }
 }
 
 int Drafter::most_for(const Request& request) const {

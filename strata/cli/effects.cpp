@@ -23,6 +23,14 @@ std::vector<std::string> without_effect(const Invocation& invocation) {
     idle(guesses && s.mtp == "off", {"mtp-hnorm", "spec-min-p"}, "with --mtp off");
   }
   idle(s.prompt_cache_mib == 0U, {"prompt-cache-dir"}, "with --prompt-cache-mib 0");
+  if (invocation.command != kPlan) {
+    idle(s.device == "host",
+         {"expert-cache", "layer-split", "resident-experts", "vram-limit-mib", "vram-reserve-mib",
+          "vram-reserve-later-mib"},
+         "without a card (--device)");
+    idle(s.device == "host" && s.resident_budget_gib == 0, {"expert-profile"},
+         "where all experts lie in RAM");
+  }
   // A request may bring its own temperature, so for the server all of them count.
   if (invocation.command == kRun) {
     idle(s.temp == 0, {"top-k", "top-p", "min-p", "seed"},

@@ -153,6 +153,7 @@ void serve(const Invocation& invocation, wire::Link& link, Reception& reception,
     reception.set_phase(share < 1 ? format("reading weights {} %", static_cast<int>(share * 100))
                                   : std::string("trying a step"));
   });
+  log_info(format("memory: {}", instance.memory_text()));
   // From here on the other thread asks the engine, which must not go before that has ended.
   or_leave(link, [&] {
     reception.set_engine(&engine, &instance.stream().device().waits());

@@ -1,6 +1,8 @@
 #include "strata/cli/local_engine.h"
 
 #include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/log.h"
 
 namespace strata::cli {
 
@@ -17,6 +19,7 @@ LocalEngine::LocalEngine(const Invocation& invocation)
   report_choices(instance_, settings);
   Progress progress(settings);
   engine_->prepare([&](Bytes done, Bytes total) { progress.show(done, total); });
+  log_info(format("memory: {}", instance_.memory_text()));
 }
 
 void LocalEngine::take(const wire::Addressed& addressed) {

@@ -109,6 +109,23 @@ std::vector<int> parse_layer_split(const std::string& text) {
   return layers;
 }
 
+memory::PlanWishes memory_wishes(const Settings& s) {
+  constexpr Bytes kMiB = Bytes{1} << 20;
+  const auto mib = [](std::optional<uint64_t> n) {
+    return n ? std::optional(*n * kMiB) : std::nullopt;
+  };
+  memory::PlanWishes w{.cards = {.reserve_first = mib(s.vram_reserve_mib),
+                                 .reserve_later = mib(s.vram_reserve_later_mib),
+                                 .limit = mib(s.vram_limit_mib)}};
+  if (s.expert_cache) w.expert_slots = static_cast<int>(*s.expert_cache);
+  if (s.resident_experts) w.experts = memory::ExpertsInRam::kResident;
+  if (s.resident_budget_gib > 0) {
+    w.experts = memory::ExpertsInRam::kBudget;
+    w.expert_ram = static_cast<Bytes>(s.resident_budget_gib * 1024 * kMiB);
+  }
+  return w;
+}
+
 model::InstanceOptions instance_options(const Settings& s, const std::string& path) {
   model::InstanceOptions options;
   options.path = path;
@@ -118,6 +135,8 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
                                          {"copied", WeightForm::kCopied}});
   options.device = s.device;
   options.layer_split = parse_layer_split(s.layer_split);
+  options.wishes = memory_wishes(s);
+  options.expert_profile = s.expert_profile;
   options.threads = static_cast<int>(s.threads);
   options.max_context = s.max_context;
   options.chunk = static_cast<int>(s.prefill);

@@ -23,6 +23,9 @@ int thread_count(const Settings& settings);
 // "auto" (empty), "48", "20,28". Errors: kInvalidArgument.
 std::vector<int> parse_layer_split(const std::string& text);
 
+// What is said about cards, slots and tiers.
+memory::PlanWishes memory_wishes(const Settings& settings);
+
 // For the model at `path`.
 model::InstanceOptions instance_options(const Settings& settings, const std::string& path);
 // Also with what answers are guessed with.

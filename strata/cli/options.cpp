@@ -23,9 +23,9 @@ constexpr unsigned kSampling = kServe | kRun;
 constexpr double kAny = std::numeric_limits<double>::max();
 constexpr double kMaxCount = 1 << 30;
 
-constexpr std::string_view kGroups[] = {"Model",  "Prompt",    "Answer",
-                                        "Server", "Measuring", "Synthetic model",
-                                        "Plan",   "General",   "Hidden"};
+constexpr std::string_view kGroups[] = {"Model",   "Memory",    "Prompt",          "Answer",
+                                        "Server",  "Measuring", "Synthetic model", "Plan",
+                                        "General", "Hidden"};
 
 constexpr CommandSpec kCommands[] = {
     {kServe, "serve", "the server with its chat page"},
@@ -53,7 +53,7 @@ const OptionSpec kTable[] = {
     {"kv", "auto|f16|f32", &Settings::kv, kModel | kPlan, "Model",
      "type of the attention cache; auto: f16, f32 if the attention weights are f32"},
     {"layer-split", "auto|K1,K2..", &Settings::layer_split, kModel | kPlan, "Model",
-     "layers of each card; auto: of plan the fastest that fits, else in proportion to free memory"},
+     "layers of each card; auto: the fastest by the rates that fits"},
     {"max-context", "auto|N", &Settings::max_context, kModel | kPlan, "Model",
      "tokens of prompt and answer together; auto: what the model was trained on, at most 16384", 1,
      kMaxCount},
@@ -92,6 +92,26 @@ const OptionSpec kTable[] = {
      "copied: as tiles, nothing in the file; auto: tiles where they fit"},
     {"yarn-orig-ctx", "auto|N", &Settings::yarn_orig_ctx, kModel | kPlan, "Model",
      "with --rope-scaling yarn: the context to scale; auto: the trained one", 1, kMaxCount},
+    // ---- Memory
+    {"expert-cache", "auto|N", &Settings::expert_cache, kModel | kPlan, "Memory",
+     "at most N experts a layer on a card; auto: as many as fit", 0, 65536, "", "", "auto"},
+    {"expert-profile", "FILE", &Settings::expert_profile, kModel | kPlan, "Memory",
+     "which experts are used most; a run writes to it what it has learned. Without it plan takes "
+     "published values"},
+    {"resident-budget-gib", "N", &Settings::resident_budget_gib, kModel | kPlan, "Memory",
+     "RAM holds the hottest experts, as many as fit into N GiB; the others are read from storage "
+     "as they are wanted",
+     0, 65536, "", "", "none"},
+    {"resident-experts", "", &Settings::resident_experts, kModel | kPlan, "Memory",
+     "RAM holds what no card holds, and no copies of the rest"},
+    {"vram-limit-mib", "N", &Settings::vram_limit_mib, kModel | kPlan, "Memory",
+     "as if no card had more", 0, 1 << 30, "", "", "none"},
+    {"vram-reserve-later-mib", "auto|N", &Settings::vram_reserve_later_mib, kModel | kPlan,
+     "Memory", "kept free on every card but the first", 0, 1 << 30, "", "", "auto"},
+    {"vram-reserve-mib", "auto|N", &Settings::vram_reserve_mib, kModel | kPlan, "Memory",
+     "kept free on the first card; auto: an eighth, at most 1 GiB, beside a display; else a "
+     "sixteenth, at most 384 MiB",
+     0, 1 << 30, "", "", "auto"},
     // ---- Prompt
     {"prompt", "TEXT", &Settings::prompt, kRun, "Prompt",
      "the question; without it a chat, or what comes through a pipe", -kAny, kAny, "p"},
@@ -188,27 +208,10 @@ const OptionSpec kTable[] = {
      64},
     {"vocab", "N", &Settings::synth_vocab, kSynth, "Synthetic model", "tokens", 946, 1048576},
     // ---- Plan
-    {"expert-cache", "auto|N", &Settings::expert_cache, kPlan, "Plan",
-     "at most N experts a layer on a card; auto: as many as fit", 0, 65536, "", "", "auto"},
-    {"expert-profile", "FILE", &Settings::expert_profile, kPlan, "Plan",
-     "which experts are used most; without it published values stand in"},
     {"machine", "FILE", &Settings::machine, kPlan, "Plan",
      "a machine described in JSON; without it this one"},
     {"mtp", "auto|on|off", &Settings::mtp, kPlan, "Plan",
      "the draft layer; auto: if the file has one and it fits"},
-    {"resident-budget-gib", "N", &Settings::resident_budget_gib, kPlan, "Plan",
-     "RAM holds the hottest experts, as many as fit into N GiB; the others stay in storage", 0,
-     65536, "", "", "what is left"},
-    {"resident-experts", "", &Settings::resident_experts, kPlan, "Plan",
-     "RAM holds what no card holds, and no copies of the rest"},
-    {"vram-limit-mib", "N", &Settings::vram_limit_mib, kPlan, "Plan", "as if no card had more", 0,
-     1 << 30, "", "", "none"},
-    {"vram-reserve-later-mib", "auto|N", &Settings::vram_reserve_later_mib, kPlan, "Plan",
-     "kept free on every card but the first", 0, 1 << 30, "", "", "auto"},
-    {"vram-reserve-mib", "auto|N", &Settings::vram_reserve_mib, kPlan, "Plan",
-     "kept free on the first card; auto: an eighth, at most 1 GiB, beside a display; else a "
-     "sixteenth, at most 384 MiB",
-     0, 1 << 30, "", "", "auto"},
     // ---- General
     {"config", "FILE", &Settings::config, kModel | kInspect | kSynth | kPlan, "General",
      "options from a JSON file, {\"max-context\": 8192, ...}; the command line wins"},
@@ -231,11 +234,8 @@ const OptionSpec kTable[] = {
 };
 
 // Of later versions, so that nobody takes them for a typing mistake.
-constexpr std::string_view kLater[] = {
-    "batch-mtp",       "expert-cache", "expert-profile",   "kv-resident",
-    "mmap-experts",    "native",       "pcie-frac",        "peer-device",
-    "ple-gguf",        "ple-io",       "resident-experts", "vram-reserve-later-mib",
-    "vram-reserve-mib"};
+constexpr std::string_view kLater[] = {"batch-mtp", "kv-resident", "mmap-experts", "native",
+                                       "pcie-frac", "peer-device", "ple-gguf",     "ple-io"};
 
 [[noreturn]] void refuse(const OptionSpec& option, std::string_view text, std::string_view why) {
   throw Error(ErrorCode::kInvalidArgument, format("--{} {}: {}", option.name, text, why));

@@ -131,7 +131,7 @@ TEST(Options, TheEngineIsStartedWithWhatIsItsBusiness) {
 
 TEST(Options, TypingMistakesAndLaterOptions) {
   EXPECT_THAT(unknown_option("max-contxt", kRun), HasSubstr("--max-context"));
-  EXPECT_THAT(unknown_option("expert-cache", kRun), HasSubstr("not in this version"));
+  EXPECT_THAT(unknown_option("kv-resident", kRun), HasSubstr("not in this version"));
   EXPECT_THAT(unknown_option("zzzzzzzz", kRun), HasSubstr("strata run --help"));
 }
 

@@ -20,7 +20,6 @@
 namespace strata::cli {
 namespace {
 
-constexpr Bytes kMiB = Bytes{1} << 20;
 // As many as a server answers at once.
 constexpr int kUsualSlots = 2;
 
@@ -35,22 +34,10 @@ memory::Machine this_machine(int threads) {
           .ram_rate = measure_bandwidth(pool).bytes_per_s};
 }
 
-std::optional<Bytes> mib(std::optional<uint64_t> n) {
-  return n ? std::optional(*n * kMiB) : std::nullopt;
-}
-
 memory::PlanWishes wishes_of(const Settings& s, const model::ModelFacts& facts) {
-  memory::PlanWishes w{.cards = {.reserve_first = mib(s.vram_reserve_mib),
-                                 .reserve_later = mib(s.vram_reserve_later_mib),
-                                 .limit = mib(s.vram_limit_mib)}};
+  memory::PlanWishes w = memory_wishes(s);
   if (std::vector<int> split = parse_layer_split(s.layer_split); !split.empty()) {
     w.layer_split = std::move(split);
-  }
-  if (s.expert_cache) w.expert_slots = static_cast<int>(*s.expert_cache);
-  if (s.resident_experts) w.experts = memory::ExpertsInRam::kResident;
-  if (s.resident_budget_gib) {
-    w.experts = memory::ExpertsInRam::kBudget;
-    w.expert_ram = *s.resident_budget_gib * 1024 * kMiB;
   }
   if (s.prefill > 0) w.chunk = static_cast<int>(s.prefill);
   if (s.max_context > 0) w.max_context = s.max_context;

@@ -107,7 +107,7 @@ struct Settings {
   std::optional<uint64_t> expert_cache;
   std::string expert_profile;
   bool resident_experts = false;
-  std::optional<uint64_t> resident_budget_gib;
+  double resident_budget_gib = 0;  // 0: no such limit
 
   bool json = false;
   bool markdown = false;

@@ -13,6 +13,7 @@ namespace strata::memory {
 namespace {
 
 constexpr std::chrono::minutes kLimit(5);
+constexpr size_t kAhead = 8;  // experts that are read while one is copied
 
 void drain(device::Stream& stream) {
   if (stream.drain({"experts", "the first ones on their way to a card"}, kLimit)) return;
@@ -49,7 +50,7 @@ CardSlots::CardSlots(device::Device& device, const StageSlots& slots, std::vecto
                            .where = device.id(),
                            .bytes = table_.bytes()});
   }
-  const Bytes addresses = layers_.size() * static_cast<Bytes>(n_experts) * sizeof(Parts);
+  const Bytes addresses = table_bytes() + sizeof(uint64_t);
   const std::string formula = format("{} layers x {} experts x 3", layers_.size(), n_experts);
   address_line_ = plan.add({.owner = "experts",
                             .name = "addresses",
@@ -60,7 +61,7 @@ CardSlots::CardSlots(device::Device& device, const StageSlots& slots, std::vecto
                                  .name = "addresses (host)",
                                  .formula = formula,
                                  .where = device::kHostId,
-                                 .bytes = addresses});
+                                 .bytes = addresses + sizeof(uint64_t)});
   ring_line_ = plan.add({.owner = "experts",
                          .name = "on their way to a card",
                          .formula = format("{} x {} B", ring(), largest_),
@@ -72,14 +73,14 @@ void CardSlots::allocate() {
   const auto get = [&](PlanLineId line, Bytes bytes, device::Mem mem) {
     return value_or_throw(device_.allocate(line, bytes, mem));
   };
-  const Bytes bytes = layers_.size() * static_cast<Bytes>(n_experts_) * sizeof(Parts);
+  const Bytes bytes = table_bytes() + sizeof(uint64_t);
   if (table_.n() > 0) {
     slots_ = get(slot_line_, table_.bytes(), device_.work_memory());
     ring_ = get(ring_line_, static_cast<Bytes>(ring()) * largest_, device_.staging_memory());
   }
   addresses_ = get(address_line_, bytes, device_.work_memory());
-  host_addresses_ = get(host_address_line_, bytes, device_.staging_memory());
-  std::memset(host_addresses_.data(), 0, bytes);
+  host_addresses_ = get(host_address_line_, bytes + sizeof(uint64_t), device_.staging_memory());
+  std::memset(host_addresses_.data(), 0, host_addresses_.bytes());
 }
 
 View<const std::byte* const> CardSlots::parts(LayerId layer) const {
@@ -107,33 +108,49 @@ void CardSlots::bring(ExpertPlace place, int slot, int ring, ExpertStore& store,
   const ExpertId wanted(place.expert);
   const BlobShape& blob = shape(place.layer);
   const device::MemView way = ring_.view().part(static_cast<Bytes>(ring) * largest_, blob.bytes());
-  const ExpertLease lease = store.acquire(LayerId(place.layer), {&wanted, 1});
+  ExpertLease lease = store.acquire(LayerId(place.layer), {&wanted, 1});
   for (int i = 0; i < 3; ++i) {
     const Bytes n = blob.part[static_cast<size_t>(i)];
     const std::byte* const from = lease.parts.row(place.expert)[i];
     device::copy_bytes(way.part(blob.offset(i), n),
                        {.data = const_cast<std::byte*>(from), .bytes = n}, device_.pool());
   }
+  lease.lease.release();
+  store.moved(LayerId(place.layer), wanted);
   const device::MemView to = slots_.view().part(table_.at(slot).offset, blob.bytes());
   value_or_throw(stream.copy(to, way));
-  table_.put(slot, place);
-  table_.at(slot).stamp = stamp_;
   set_address(place, to.data, stream);
+  table_.put(slot, place);  // what failed before this is not there
+  table_.at(slot).stamp = stamp_;
   ++counters_.filled;
 }
 
+// Reads of what comes next go on while one is copied.
+void CardSlots::announce(std::span<const ExpertPlace> places, ExpertStore& store) const {
+  for (const ExpertPlace& place : places) {
+    const ExpertId id(place.expert);
+    store.expect(LayerId(place.layer), {&id, 1}, Urgency::kNextStep);
+  }
+}
+
 void CardSlots::fill(ExpertStore& store, const ExpertHeat& heat, device::Stream& stream) {
-  value_or_throw(stream.copy(addresses_.view(), host_addresses_.view()));
+  value_or_throw(
+      stream.copy(addresses_.view(), host_addresses_.view().part(0, addresses_.bytes())));
   drain(stream);  // the host's table is written again
   std::vector<int> left = first_;
-  int in_ring = 0;
+  std::vector<ExpertPlace> places;
   for (const ExpertPlace& place : heat.ranked()) {
     const int row = row_of(place.layer);
     if (row < 0 || left[static_cast<size_t>(row)] == 0) continue;
-    const int slot = table_.victim(shape(place.layer).bytes(), heat, 0);
-    if (slot < 0 || table_.at(slot).holds) continue;
     --left[static_cast<size_t>(row)];
-    bring(place, slot, in_ring, store, stream);
+    places.push_back(place);
+  }
+  int in_ring = 0;
+  for (size_t i = 0; i < places.size(); ++i) {
+    const int slot = table_.victim(shape(places[i].layer).bytes(), heat, 0);
+    if (slot < 0 || table_.at(slot).holds) continue;
+    announce(std::span(places).subspan(i, std::min<size_t>(kAhead, places.size() - i)), store);
+    bring(places[i], slot, in_ring, store, stream);
     if (++in_ring < ring()) continue;
     drain(stream);
     in_ring = 0;
@@ -151,7 +168,33 @@ void CardSlots::count(LayerId layer, int64_t hits, std::span<const ExpertId> mis
   }
 }
 
+void CardSlots::confirm(device::Stream& stream) {
+  const Bytes at = table_bytes(), n = sizeof(stamp_);
+  std::memcpy(host_addresses_.data() + at, &stamp_, n);
+  value_or_throw(stream.copy(addresses_.view().part(at, n), host_addresses_.view().part(at, n)));
+  value_or_throw(
+      stream.copy(host_addresses_.view().part(at + n, n), addresses_.view().part(at, n)));
+}
+
+// The host computes what the card may not have.
+void CardSlots::take_back(device::Stream& stream) {
+  uint64_t confirmed = 0;
+  std::memcpy(&confirmed, host_addresses_.data() + table_bytes() + sizeof(confirmed),
+              sizeof(confirmed));
+  if (confirmed == stamp_) {
+    unconfirmed_.clear();
+    return;
+  }
+  while (!unconfirmed_.empty()) {
+    const ExpertPlace place = unconfirmed_.back();
+    if (const int slot = table_.find(place); slot >= 0) table_.clear(slot);
+    set_address(place, nullptr, stream);
+    unconfirmed_.pop_back();
+  }
+}
+
 int CardSlots::swap(ExpertStore& store, const ExpertHeat& heat, device::Stream& stream) {
+  if (!unconfirmed_.empty()) take_back(stream);
   const auto hotter = [&](const ExpertPlace& a, const ExpertPlace& b) {
     return heat.of(a) > heat.of(b);
   };
@@ -172,9 +215,11 @@ int CardSlots::swap(ExpertStore& store, const ExpertHeat& heat, device::Stream& 
       set_address(*old, nullptr, stream);
       ++counters_.swapped;
     }
+    unconfirmed_.push_back(place);
     bring(place, slot, n++, store, stream);
   }
   missed_.clear();
+  if (n > 0) confirm(stream);
   return n;
 }
 

@@ -62,7 +62,13 @@ class CardSlots {
   int row_of(int layer) const { return rows_[static_cast<size_t>(layer)]; }
   const BlobShape& shape(int layer) const { return shapes_[static_cast<size_t>(layer)]; }
   void bring(ExpertPlace place, int slot, int ring, ExpertStore& store, device::Stream& stream);
+  void announce(std::span<const ExpertPlace> places, ExpertStore& store) const;
   void set_address(ExpertPlace place, const std::byte* blob, device::Stream& stream);
+  Bytes table_bytes() const {
+    return layers_.size() * static_cast<Bytes>(n_experts_) * sizeof(Parts);
+  }
+  void confirm(device::Stream& stream);
+  void take_back(device::Stream& stream);
 
   device::Device& device_;
   std::vector<int> layers_, first_;  // of the table; slots of each to begin with
@@ -75,7 +81,10 @@ class CardSlots {
   PlanLineId slot_line_, address_line_, host_address_line_, ring_line_;
   device::Allocation slots_, addresses_, host_addresses_, ring_;
   std::vector<ExpertPlace> missed_;  // since the last swap
-  uint64_t stamp_ = 1;               // of a swap
+  // Behind the tables lies a word that follows the last swap to the card and back: when it has not
+  // come, work was skipped because other work had failed, and nobody knows what did arrive.
+  std::vector<ExpertPlace> unconfirmed_;
+  uint64_t stamp_ = 1;  // of a swap
   SlotCounters counters_;
 };
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "strata/base/check.h"
+#include "strata/memory/ram_pool.h"
 
 namespace strata::memory {
 
@@ -12,10 +13,18 @@ void ExpertStore::add_layer(LayerId layer, std::vector<Parts> experts) {
   slot = std::move(experts);
 }
 
-void ExpertStore::expect(LayerId, std::span<const ExpertId>, Urgency) {}
+void ExpertStore::expect(LayerId layer, std::span<const ExpertId> experts, Urgency) {
+  if (pool_ != nullptr) pool_->expect(layer, experts, *heat_);
+}
+
+void ExpertStore::moved(LayerId layer, ExpertId expert) {
+  if (pool_ == nullptr) return;
+  pool_->forget({static_cast<uint16_t>(layer.value), static_cast<uint16_t>(expert.value)});
+}
 
 ExpertLease ExpertStore::acquire(LayerId layer) {
   const std::vector<Parts>& experts = layers_.at(static_cast<size_t>(layer.value));
+  STRATA_CHECK(!experts.empty());
   // An array of arrays is one dense table.
   static_assert(sizeof(Parts) == 3 * sizeof(const std::byte*));
   return {.parts = View<const std::byte* const>(experts.data()->data(),
@@ -24,13 +33,10 @@ ExpertLease ExpertStore::acquire(LayerId layer) {
 }
 
 ExpertLease ExpertStore::acquire(LayerId layer, std::span<const ExpertId> wanted) {
+  if (pool_ != nullptr && pool_->has(layer)) return pool_->acquire(layer, wanted, *heat_);
   ExpertLease lease = acquire(layer);
   lease.here = wanted;
   return lease;
-}
-
-int ExpertStore::n_experts(LayerId layer) const {
-  return static_cast<int>(layers_.at(static_cast<size_t>(layer.value)).size());
 }
 
 }  // namespace strata::memory

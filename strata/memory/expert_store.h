@@ -24,8 +24,11 @@ struct ExpertLease {
   device::Lease lease;             // ends the use; may be handed to Stream::release_after
 };
 
-// The host's way to an expert's bytes. A layer lies in memory for good, in place. One engine
-// thread.
+class ExpertHeat;
+class RamPool;
+
+// The host's way to an expert's bytes. A layer lies in memory for good, in place; or its experts
+// share a pool, and those that are not there are read from storage. One engine thread.
 class ExpertStore {
  public:
   using Parts = std::array<const std::byte*, 3>;
@@ -34,19 +37,25 @@ class ExpertStore {
 
   // Tells where the experts of a layer lie; once a layer, before the first acquire.
   void add_layer(LayerId layer, std::vector<Parts> experts);
+  // Of layers that were not added; both outlive this.
+  void add_pool(RamPool& pool, const ExpertHeat& heat) { pool_ = &pool, heat_ = &heat; }
 
-  // A hint that these will be wanted; may be dropped. With all experts in memory it always is.
+  // A hint that these will be wanted; may be dropped, as it is for what lies in memory for good.
   void expect(LayerId layer, std::span<const ExpertId> experts, Urgency urgency);
 
   // Every expert of a layer that lies in memory for good.
   ExpertLease acquire(LayerId layer);
-  // Of the wanted, at least one; the caller uses it, ends the lease and comes again for the others.
+  // Of the wanted, at least one; the caller uses it, ends the lease and comes again for the others,
+  // which are read meanwhile. Errors: kIo.
   ExpertLease acquire(LayerId layer, std::span<const ExpertId> wanted);
 
-  int n_experts(LayerId layer) const;
+  // Whoever asked has a copy of its own from now on.
+  void moved(LayerId layer, ExpertId expert);
 
  private:
   std::vector<std::vector<Parts>> layers_;
+  RamPool* pool_ = nullptr;
+  const ExpertHeat* heat_ = nullptr;
 };
 
 }  // namespace strata::memory

@@ -1,5 +1,7 @@
 #include "strata/memory/ledger.h"
 
+#include <algorithm>
+
 #include "strata/base/check.h"
 #include "strata/base/format.h"
 
@@ -28,19 +30,29 @@ bool Ledger::admit(DeviceId where, PlanLineId line, Bytes bytes) {
     return false;
   }
   used += bytes;
+  Sum& sum = sums_[where];
+  sum.now += bytes;
+  sum.peak = std::max(sum.peak, sum.now);
   return true;
 }
 
-void Ledger::released(DeviceId, PlanLineId line, Bytes bytes) {
+void Ledger::released(DeviceId where, PlanLineId line, Bytes bytes) {
   const std::lock_guard lock(mutex_);
   Bytes& used = used_[static_cast<size_t>(line.value)];
   STRATA_CHECK(bytes <= used);
   used -= bytes;
+  sums_[where].now -= bytes;
 }
 
 Bytes Ledger::used(PlanLineId line) const {
   const std::lock_guard lock(mutex_);
   return used_of(line);
+}
+
+Bytes Ledger::peak(DeviceId where) const {
+  const std::lock_guard lock(mutex_);
+  const auto it = sums_.find(where);
+  return it != sums_.end() ? it->second.peak : 0;
 }
 
 Bytes Ledger::used_of(PlanLineId line) const {

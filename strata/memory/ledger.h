@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <mutex>
 #include <string>
 #include <vector>
@@ -22,6 +23,8 @@ class Ledger final : public device::AllocationGate {
   void released(DeviceId where, PlanLineId line, Bytes bytes) override;
 
   Bytes used(PlanLineId line) const;
+  // The most that was in use at one time.
+  Bytes peak(DeviceId where) const;
   // The plan's lines with planned and used bytes, and what was refused last.
   std::string table() const;
 
@@ -31,6 +34,10 @@ class Ledger final : public device::AllocationGate {
   const Plan& plan_;
   mutable std::mutex mutex_;
   std::vector<Bytes> used_;
+  struct Sum {
+    Bytes now = 0, peak = 0;
+  };
+  std::map<DeviceId, Sum> sums_;
   bool sealed_ = false;
   std::string refused_;
 };

@@ -105,15 +105,18 @@ void Pricer::add_ram(Solution& s) const {
     slots[static_cast<size_t>(l)] = s.homes.slots(l);
     absent[static_cast<size_t>(l)] -= slots[static_cast<size_t>(l)];
   }
+  // Of a layer that a card has whole nothing ever leaves it.
+  std::vector<int> copies = all;
+  for (size_t l = 0; l < copies.size(); ++l) copies[l] = absent[l] > 0 ? all[l] : 0;
   const Bytes budget = s.devices.front().budget.bytes;
   const Bytes left = budget - std::min(budget, s.plan.peak(kHost));
   ExpertsInRam mode = wishes_.experts;
   if (mode == ExpertsInRam::kAuto) {
-    mode = blobs(p, all) <= left      ? ExpertsInRam::kAll
+    mode = blobs(p, copies) <= left   ? ExpertsInRam::kAll
            : blobs(p, absent) <= left ? ExpertsInRam::kResident
                                       : ExpertsInRam::kBudget;
   }
-  std::vector<int> in_ram = mode == ExpertsInRam::kAll ? all : absent;
+  std::vector<int> in_ram = mode == ExpertsInRam::kAll ? copies : absent;
   s.homes.in_memory = all;
   if (mode == ExpertsInRam::kBudget) {
     const Bytes room = std::min(left, wishes_.expert_ram.value_or(left));
@@ -128,6 +131,8 @@ void Pricer::add_ram(Solution& s) const {
       s.storage.bytes += static_cast<Bytes>(stored) * model_.blob_bytes(static_cast<int>(l));
     }
   }
+  s.experts = mode;
+  s.expert_ram = blobs(p, in_ram);
   const int64_t n = std::accumulate(in_ram.begin(), in_ram.end(), int64_t{0});
   if (n == 0) return;
   const char* what = mode == ExpertsInRam::kAll        ? "all experts"
@@ -138,7 +143,7 @@ void Pricer::add_ram(Solution& s) const {
        .name = "in RAM",
        .formula = format("{} experts of {}: {}", n, int64_t{n_layers} * model_.n_experts(), what),
        .where = kHost,
-       .bytes = blobs(p, in_ram)});
+       .bytes = s.expert_ram});
 }
 
 // Experts come last, so the other lines are declared once.

@@ -63,6 +63,8 @@ struct Solution {
   ExpertHomes homes;
   std::vector<DeviceUse> devices;  // host memory first, then every card of the machine
   StorageUse storage;
+  ExpertsInRam experts = ExpertsInRam::kAll;  // never kAuto
+  Bytes expert_ram = 0;                       // of the experts that RAM holds
   Expectation expected;
   std::vector<Decision> decisions;
   // For people, if it does not fit: need and have of each place, and what would make it fit.

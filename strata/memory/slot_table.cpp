@@ -18,10 +18,9 @@ SlotTable::SlotTable(std::span<const SlotClass> classes, int n_layers, int n_exp
   std::vector<SlotClass> sorted(classes.begin(), classes.end());
   std::ranges::sort(sorted, {}, &SlotClass::bytes);
   for (const SlotClass& c : sorted) {
-    const Bytes stride = (c.bytes + kAlign - 1) / kAlign * kAlign;
     for (int i = 0; i < c.n; ++i) {
       slots_.push_back({.offset = bytes_, .bytes = c.bytes});
-      bytes_ += stride;
+      bytes_ += stride(c.bytes);
     }
   }
   n_empty_ = n();

@@ -16,6 +16,7 @@ class SlotTable {
  public:
   // Every slot begins at a multiple of this.
   static constexpr Bytes kAlign = 256;
+  static constexpr Bytes stride(Bytes bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
 
   struct Slot {
     Bytes offset = 0, bytes = 0;  // in the memory

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <chrono>
-#include <iterator>
 #include <span>
 
 #include "strata/base/carver.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/model/expert_leases.h"
 
 namespace strata::model {
 namespace {
@@ -155,13 +155,8 @@ void AwayExperts::compute(LayerId layer, const kernels::ExpertShape& shape,
   }
   slots.count(layer, n_pairs - misses, wanted_, misses);
   heat.used(layer, {id_, static_cast<size_t>(n_pairs)});
-  while (!wanted_.empty()) {
-    const memory::ExpertLease lease = store.acquire(layer, wanted_);
-    compute_some(shape, lease, out);
-    rest_.clear();
-    std::ranges::set_difference(wanted_, lease.here, std::back_inserter(rest_));  // both ascend
-    wanted_.swap(rest_);
-  }
+  for_leases(store, layer, wanted_, rest_,
+             [&](const memory::ExpertLease& lease) { compute_some(shape, lease, out); });
 }
 
 void AwayExperts::compute_some(const kernels::ExpertShape& shape, const memory::ExpertLease& lease,

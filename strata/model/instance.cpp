@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <numeric>
+#include <span>
 #include <utility>
 
 #include "strata/base/check.h"
@@ -15,6 +17,8 @@
 #include "strata/device/registry.h"
 #include "strata/memory/budget.h"
 #include "strata/memory/layer_split.h"
+#include "strata/memory/ram_pool.h"
+#include "strata/model/plan_source.h"
 
 namespace strata::model {
 namespace {
@@ -25,10 +29,15 @@ gguf::Model open_file(const InstanceOptions& options) {
                            {.access = mapped ? io::Access::kMapped : io::Access::kPlain});
 }
 
-// Without a wish: long enough for most chats and documents, short enough that its cells do not
-// crowd a small machine.
-constexpr int64_t kUsualContext = 16384;
-constexpr int kUsualChunk = 512;
+const memory::PlanWishes kUsual;
+
+// What is not there yet is learned; what is broken or of another model is said and not used.
+std::shared_ptr<const memory::ExpertProfile> read_profile(const std::string& path,
+                                                          const ModelFacts& facts) {
+  if (!std::filesystem::exists(path)) return nullptr;
+  return std::make_shared<memory::ExpertProfile>(memory::expert_profile_or_unknown(
+      path, static_cast<int>(facts.layers.size()), facts.n_experts));
+}
 
 constexpr const char* kSmaller = "a smaller --max-context, --batch or --prefill would make it fit";
 
@@ -52,13 +61,15 @@ Instance::Instance(const InstanceOptions& options)
                                                    .backend = options.backend,
                                                    .seed = options.seed});
   blueprint_ = read_blueprint(file_);
-  make_stages(options);
   resolve(options);
+  make_stages(place(options));
   open_weights(options);
 }
 
 // Queued work names memory of the model, which goes before the streams.
 Instance::~Instance() {
+  save_profile();
+  if (const std::string text = experts_text(); !text.empty()) log_info(format("experts: {}", text));
   for (const auto& stream : streams_) {
     try {
       stream->drain({"instance", "the end"}, std::chrono::minutes(1));
@@ -68,26 +79,84 @@ Instance::~Instance() {
   }
 }
 
-// Every card has a part of the layers; without one the host has them all.
-void Instance::make_stages(const InstanceOptions& options) {
-  const int n_layers = blueprint_->facts().n_layers;
+// As the planner knows machines; what the cards have besides is free.
+memory::Machine Instance::machine(const InstanceOptions& options) const {
+  const os::MemoryBudget host = memory();
+  memory::Machine machine{.name = options.device, .ram = host.total};
+  if (host.available > 0) {
+    machine.ram_used_by_others = host.total - std::min(host.total, host.available);
+  } else {
+    machine.ram = Bytes{1} << 60;  // not known: no limit
+  }
+  for (size_t i = 1; i < devices_.size(); ++i) {
+    const device::Capacity capacity = devices_[i]->capacity();
+    machine.cards.push_back({.name = devices_[i]->name(),
+                             .total = capacity.total,
+                             .used_by_others = capacity.total - capacity.free});
+  }
+  return machine;
+}
+
+// Without a card the host has all layers. With some the planner places layers and experts, and
+// may give up some of what nobody asked for.
+memory::Placement Instance::place(const InstanceOptions& options) {
+  const ModelFacts& facts = blueprint_->facts();
+  const int n_layers = facts.n_layers;
   const size_t n_cards = devices_.size() - 1;
-  std::vector<int> layers = options.layer_split;
-  if (layers.empty()) {
-    std::vector<Bytes> free;
-    for (size_t i = 1; i < devices_.size(); ++i) free.push_back(devices_[i]->capacity().free);
-    layers = memory::split_by_budget(free, n_layers);
-    if (n_cards > 1)
-      decide("layer-split", memory::split_text(layers), "in proportion to free memory");
-  } else if (layers.size() > n_cards ||
-             std::accumulate(layers.begin(), layers.end(), 0) != n_layers) {
+  const memory::Placement on_host{.stages = {{device::kHostId, 0, n_layers}}};
+  if (n_cards == 0) return on_host;
+  const std::vector<int>& split = options.layer_split;
+  if (!split.empty() &&
+      (split.size() > n_cards || std::accumulate(split.begin(), split.end(), 0) != n_layers)) {
     throw Error(ErrorCode::kInvalidArgument,
                 format("--layer-split {}: {} cards are named with --device, and the model has {} "
                        "layers",
-                       memory::split_text(layers), n_cards, n_layers));
+                       memory::split_text(split), n_cards, n_layers));
   }
-  const memory::Placement placement =
-      memory::place_layers(layers, {.stages = {{device::kHostId, 0, n_layers}}});
+  memory::PlanWishes wishes = options.wishes;
+  if (!split.empty()) wishes.layer_split = split;
+  if (options.chunk > 0) wishes.chunk = resolved_.chunk;
+  if (options.max_context > 0) wishes.max_context = resolved_.max_context;
+  wishes.usual_chunk = resolved_.chunk;
+  wishes.usual_context = resolved_.max_context;
+  if (!options.draft) wishes.draft = false;
+  wishes.profile = resolved_.experts.profile.get();
+  ModelOptions shape = resolved_;
+  if (options.weights != WeightForm::kMapped) shape.packing = kernels::Packing::kTiles;
+  const memory::Machine machine = this->machine(options);
+  const ModelPlanSource source(*blueprint_, shape, machine);
+  memory::Solution solution = memory::solve(source, machine, wishes);
+  if (!solution.fits) {
+    throw Error(ErrorCode::kResourceExhausted,
+                format("{}\n{}", solution.refusal, solution.plan.table()));
+  }
+  for (memory::Decision& decision : solution.decisions) {
+    if (decision.warning) {
+      warnings_.push_back(format("{} {}: {}", decision.name, decision.value, decision.why));
+    }
+    std::erase_if(decisions_, [&](const auto& known) { return known.name == decision.name; });
+    decisions_.push_back(std::move(decision));
+  }
+  resolved_.chunk = std::max(solution.placement.chunk, resolved_.slots);
+  resolved_.max_context = solution.placement.max_context;
+  resolved_.draft = solution.placement.drafts();
+  resolved_.experts.cards = solution.homes.stages;
+  if (solution.experts != memory::ExpertsInRam::kAll && solution.expert_ram > 0) {
+    keep_in_ram(solution.expert_ram);
+  }
+  return solution.placement;
+}
+
+// The others are read from storage, through buffers that come on top of what experts take.
+void Instance::keep_in_ram(Bytes bytes) {
+  Bytes largest = 0;
+  for (const ModelFacts::Layer& layer : blueprint_->facts().layers) {
+    largest = std::max(largest, layer.blob_bytes);
+  }
+  resolved_.experts.ram = bytes + memory::RamPool::most_buffers(largest);
+}
+
+void Instance::make_stages(const memory::Placement& placement) {
   const auto make_stream = [this](device::Device& device, const char* name) {
     streams_.push_back(device.make_stream(name));
     return streams_.back().get();
@@ -100,6 +169,17 @@ void Instance::make_stages(const InstanceOptions& options) {
                             .stream = make_stream(device, "compute"),
                             .first_layer = stage.first_layer,
                             .end_layer = stage.end_layer});
+  }
+}
+
+void Instance::save_profile() const {
+  if (profile_path_.empty() || !model_) return;
+  const std::optional<memory::ExpertProfile> learned = model_->learned();
+  if (!learned) return;
+  try {
+    memory::write_expert_profile(profile_path_, *learned);
+  } catch (const std::exception& e) {
+    log_warning(format("what was learned of experts is not kept: {}", e.what()));
   }
 }
 
@@ -133,9 +213,9 @@ void Instance::resolve_context(const InstanceOptions& options, const ModelFacts&
     }
     return;
   }
-  resolved_.max_context = std::min(scaled, kUsualContext);
+  resolved_.max_context = std::min(scaled, kUsual.usual_context);
   decide("max-context", format("{}", resolved_.max_context),
-         scaled <= kUsualContext
+         scaled <= kUsual.usual_context
              ? "what the model was trained on"
              : format("the model can {}; ask for more with --max-context", scaled));
 }
@@ -156,10 +236,15 @@ void Instance::resolve(const InstanceOptions& options) {
                .window = options.spec + 1,
                .draft = options.draft,
                .draft_norm_per_stream = options.draft_norm_per_stream};
+  profile_path_ = options.expert_profile;
+  if (!profile_path_.empty()) {
+    resolved_.experts.profile = read_profile(profile_path_, facts);
+  }
   resolve_context(options, facts);
   resolved_.chunk = options.chunk;
   if (options.chunk == 0) {
-    resolved_.chunk = static_cast<int>(std::min<int64_t>(kUsualChunk, resolved_.max_context));
+    resolved_.chunk =
+        static_cast<int>(std::min<int64_t>(kUsual.usual_chunk, resolved_.max_context));
     decide("prefill", format("{}", resolved_.chunk), "rows of a prompt that are read at once");
   }
   // A step also holds a row of every running answer.
@@ -180,11 +265,28 @@ void Instance::resolve(const InstanceOptions& options) {
          facts.f32_attention ? "the attention weights are f32" : "half the memory of f32");
 }
 
+// What experts may have of the host's memory; nothing if that is enough for all of them.
+std::optional<Bytes> Instance::expert_budget(const InstanceOptions& options) const {
+  Bytes all = 0, largest = 0;
+  const ModelFacts& facts = blueprint_->facts();
+  const size_t n = facts.layers.size() - (facts.has_draft && !resolved_.draft ? 1 : 0);
+  for (const ModelFacts::Layer& layer : std::span(facts.layers).first(n)) {
+    all += static_cast<Bytes>(facts.n_experts) * layer.blob_bytes;
+    largest = std::max(largest, layer.blob_bytes);
+  }
+  const Bytes wanted = options.wishes.expert_ram.value_or(all);
+  if (wanted >= all + memory::RamPool::most_buffers(largest)) return std::nullopt;
+  return wanted;
+}
+
 os::MemoryBudget Instance::memory() const { return memory_ ? *memory_ : os::memory_budget(); }
 
 void Instance::open_weights(const InstanceOptions& options) {
   const std::optional<WeightForm> wanted = options.weights;
   const bool host = stages_.last().is_host();
+  if (host && options.wishes.experts == memory::ExpertsInRam::kBudget) {
+    resolved_.experts.ram = expert_budget(options);
+  }
   const std::string where = host ? ""
                             : stages_.list.size() == 1
                                 ? format(" on {}", device().name())
@@ -250,6 +352,35 @@ void Instance::check_plan() const {
 void Instance::load(const std::function<void(Bytes, Bytes)>& progress) {
   check_plan();
   with_ledger([&] { model_->load(progress); });
+}
+
+std::string Instance::memory_text() const {
+  std::string text;
+  for (const auto& device : devices_) {
+    text += format("{}{}: {} used, {} planned", text.empty() ? "" : "; ", device->name(),
+                   memory::bytes_text(ledger_->peak(device->id())),
+                   memory::bytes_text(plan_.peak(device->id())));
+  }
+  return text;
+}
+
+std::string Instance::experts_text() const {
+  if (!model_) return "";
+  std::string text;
+  const memory::SlotCounters slots = model_->slot_counters();
+  if (const uint64_t reads = slots.hits + slots.misses; reads > 0) {
+    text = format("cards had {} of {} experts that rows chose, {} were swapped", slots.hits, reads,
+                  slots.swapped);
+  }
+  const memory::PoolCounters pool = model_->pool_counters();
+  if (pool.uses + pool.preloaded > 0) {
+    text += format(
+        "{}RAM gave {} experts; read from storage: {} as they were wanted, {} ahead, {} before the "
+        "first step; {} B, {} B by the count of the reader",
+        text.empty() ? "" : "; ", pool.uses, pool.misses, pool.look_ahead, pool.preloaded,
+        pool.bytes, pool.io_bytes);
+  }
+  return text;
 }
 
 void Instance::with_ledger(const std::function<void()>& allocate) const {

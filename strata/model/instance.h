@@ -14,6 +14,7 @@
 #include "strata/gguf/model.h"
 #include "strata/memory/ledger.h"
 #include "strata/memory/placement.h"
+#include "strata/memory/planner.h"
 #include "strata/model/model.h"
 
 namespace strata::model {
@@ -35,7 +36,12 @@ struct InstanceOptions {
   device::Backend backend = device::Backend::kCpu;
   int threads = 0;
   uint64_t seed = 1;             // of the sim devices' order of work
-  std::vector<int> layer_split;  // layers of each card; empty: by free memory
+  std::vector<int> layer_split;  // layers of each card; empty: the planner looks
+  // Of cards, slots and tiers; the rest of it is said here.
+  memory::PlanWishes wishes;
+  // Which experts are used most: read if it is there, written with what was learned. Empty: no
+  // file.
+  std::string expert_profile;
 
   int64_t max_context = 0;
   int slots = 1;
@@ -84,6 +90,10 @@ class Instance {
   memory::Ledger& ledger() { return *ledger_; }
   ThreadPool& pool() { return *pool_; }
   const ModelOptions& options() const { return resolved_; }
+  // "host: 1.20 GiB used, 1.25 GiB planned; ..", for people.
+  std::string memory_text() const;
+  // How experts were read; empty where all have their places.
+  std::string experts_text() const;
   const std::vector<memory::Decision>& decisions() const { return decisions_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
@@ -94,9 +104,14 @@ class Instance {
   void wait(const char* what, std::chrono::milliseconds limit = std::chrono::minutes(10));
 
  private:
-  void make_stages(const InstanceOptions& options);
+  memory::Placement place(const InstanceOptions& options);
+  void make_stages(const memory::Placement& placement);
+  memory::Machine machine(const InstanceOptions& options) const;
+  void keep_in_ram(Bytes bytes);
+  void save_profile() const;
   void resolve(const InstanceOptions& options);
   void open_weights(const InstanceOptions& options);
+  std::optional<Bytes> expert_budget(const InstanceOptions& options) const;
   os::MemoryBudget memory() const;
   void check_plan() const;
   void resolve_context(const InstanceOptions& options, const ModelFacts& facts);
@@ -114,6 +129,7 @@ class Instance {
   ModelOptions resolved_;
   std::vector<memory::Decision> decisions_;
   std::vector<std::string> warnings_;
+  std::string profile_path_;
   std::unique_ptr<Model> model_;
 };
 

@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <numeric>
 
 #include "strata/base/error.h"
 #include "strata/model/test_model.h"
+#include "tests/support/temp_folder.h"
 
 namespace strata::model {
 namespace {
@@ -152,14 +154,81 @@ TEST(Instance, LoadsAndSeals) {
 TEST(Instance, APlanThatDoesNotFitIsRefusedWithItsTable) {
   InstanceOptions options = tiny();
   options.device = "host,sim:1MiB";
-  Instance instance(options);
   try {
-    instance.load({});
-    ADD_FAILURE() << "loaded into 1 MiB";
+    Instance instance(options);
+    ADD_FAILURE() << "opened in 1 MiB";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), ErrorCode::kResourceExhausted);
     EXPECT_THAT(e.what(), HasSubstr("activations"));
   }
+}
+
+// What a run allocates is what the planner has promised, on every device and whatever is left to a
+// card; a larger reserve takes as much away, to within an expert.
+TEST(InstanceCards, WhatIsUsedIsWhatWasPlanned) {
+  for (const Bytes mib : {0U, 1U, 3U, 6U, 9U}) {
+    InstanceOptions options = tiny("strata-demo");
+    options.device = "sim:20MiB,sim:24MiB";
+    options.max_context = 64;
+    options.chunk = 32;
+    options.memory = os::MemoryBudget{.total = Bytes{8} << 30, .available = Bytes{4} << 30};
+    options.wishes.cards.reserve_first = mib << 20;
+    options.wishes.cards.reserve_later = mib << 20;
+    Instance instance(options);
+    instance.load({});
+    instance.seal();
+    for (const int32_t card : {1, 2}) {
+      const Bytes planned = instance.plan().peak(DeviceId(card));
+      const Bytes budget = (Bytes{card == 1 ? 20U : 24U} - mib) << 20;
+      EXPECT_LE(planned, budget) << mib;
+      EXPECT_LE(instance.ledger().peak(DeviceId(card)), planned);
+      EXPECT_GE(instance.ledger().peak(DeviceId(card)), planned - planned * 3 / 100);
+    }
+    EXPECT_LE(instance.ledger().peak(device::kHostId), instance.plan().peak(device::kHostId));
+    EXPECT_THAT(instance.memory_text(), HasSubstr("planned"));
+  }
+}
+
+// With less on the cards than the model: the same bits, and what was learned is there next time.
+TEST(InstanceCards, LearnsWhichExpertsAreUsed) {
+  const ::strata::testing::TempFolder folder;
+  std::vector<float> logits;
+  for (int start = 0; start < 2; ++start) {
+    InstanceOptions options = tiny("strata-demo");
+    options.device = "sim:64MiB";
+    options.max_context = 64;
+    options.chunk = 32;
+    options.wishes.expert_slots = 3;
+    options.expert_profile = folder.path("profile");
+    Instance instance(options);
+    EXPECT_THAT(instance.warnings(), IsEmpty());
+    EXPECT_EQ(instance.options().experts.profile != nullptr, start == 1);
+    instance.load({});
+    instance.seal();
+    SessionState session(instance.model().states(), 64);
+    for (int step = 0; step < 8; ++step) {
+      instance.model().begin_step();
+      instance.model().add(session, std::vector<int32_t>{10 + step});
+      const int32_t row = 0;
+      instance.model().inputs().set_outputs({&row, 1});
+      instance.model().inputs().upload();
+      instance.model().forward();
+      instance.model().head();
+      instance.wait("step");
+      session.commit(1);
+    }
+    const memory::SlotCounters counters = instance.model().slot_counters();
+    EXPECT_GT(counters.hits, 0U);
+    EXPECT_GT(counters.misses, 0U);
+    const std::vector<float> now =
+        instance.model().copies().read(instance.stream(), instance.model().logits().data(), 100);
+    if (start == 1) {
+      EXPECT_EQ(now, logits);
+    }
+    logits = now;
+  }
+  const memory::ExpertProfile learned = memory::read_expert_profile(folder.path("profile"));
+  EXPECT_GT(std::accumulate(learned.counts.begin(), learned.counts.end(), 0), 0);
 }
 
 // The memory of a machine with this much free of 64 GiB.
@@ -241,7 +310,7 @@ TEST(InstanceWeights, AFileWithoutTilesStaysMapped) {
 }
 
 TEST(InstanceWeights, ACardTakesTilesToo) {
-  InstanceOptions options = demo(std::nullopt, 1000);
+  InstanceOptions options = demo(std::nullopt, Bytes{8} << 30);
   options.device = "host,sim";
   Instance instance(options);
   EXPECT_EQ(instance.options().packing, kernels::Packing::kTiles);

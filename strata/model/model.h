@@ -14,6 +14,7 @@
 #include "strata/memory/card_slots.h"
 #include "strata/memory/ledger.h"
 #include "strata/memory/plan.h"
+#include "strata/memory/ram_pool.h"
 #include "strata/model/host_copy.h"
 #include "strata/model/options.h"
 #include "strata/model/stage.h"
@@ -96,6 +97,10 @@ class Model {
 
   // What cards had of the experts that their rows read; zeros if they have all.
   virtual memory::SlotCounters slot_counters() const { return {}; }
+  // What was read from storage; zeros if all experts have their places.
+  virtual memory::PoolCounters pool_counters() const { return {}; }
+  // Which experts were used most, for the next start; nothing if nobody looked.
+  virtual std::optional<memory::ExpertProfile> learned() const { return std::nullopt; }
 
   // In the memory of the last stage's device.
   virtual View<float> residual() = 0;  // [max_rows, streams, width]
@@ -128,6 +133,7 @@ struct ModelFacts {
   // What a layer has in the file: everything but its routed experts, and one of those.
   struct Layer {
     Bytes dense_bytes = 0, expert_bytes = 0;
+    Bytes blob_bytes = 0;  // of an expert in memory: with the gaps of alignment
   };
   std::string architecture, name;
   int n_layers = 0;  // of the trunk

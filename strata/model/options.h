@@ -16,8 +16,11 @@ namespace strata::model {
 // Where routed experts lie.
 struct ExpertTiers {
   // The slots of cards. A layer all of whose experts have slots on its card lies there whole and
-  // nowhere else, as do the layers of a card that is not named; the others lie in RAM as well.
+  // nowhere else, as do the layers of a card that is not named.
   std::vector<memory::StageSlots> cards;
+  // RAM for experts that are not whole with their layer, of host stages as well: those that have no
+  // room there are read from storage. Nothing: all of them are in RAM.
+  std::optional<Bytes> ram;
   int max_swaps = 4;         // experts that may move to a card between two steps
   double swap_margin = 1.2;  // see memory::CardSlots
   std::shared_ptr<const memory::ExpertProfile> profile;  // owned by all who run the model, or null

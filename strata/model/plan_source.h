@@ -26,7 +26,7 @@ class ModelPlanSource final : public memory::PlanSource {
   int n_experts() const override { return facts_.n_experts; }
   int top_k() const override { return facts_.top_k; }
   Bytes blob_bytes(int layer) const override {
-    return facts_.layers[static_cast<size_t>(layer)].expert_bytes;
+    return facts_.layers[static_cast<size_t>(layer)].blob_bytes;
   }
   Bytes dense_bytes(int layer) const override {
     return facts_.layers[static_cast<size_t>(layer)].dense_bytes;

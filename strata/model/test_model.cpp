@@ -107,7 +107,9 @@ namespace {
 
 // So many slots for each layer of every card; the draft layer's come last.
 ExpertTiers tiers_of(const LoadOptions& options, const Stages& stages, const ModelFacts& facts) {
-  ExpertTiers tiers{.max_swaps = options.max_swaps, .swap_margin = options.swap_margin};
+  ExpertTiers tiers{.ram = options.expert_ram,
+                    .max_swaps = options.max_swaps,
+                    .swap_margin = options.swap_margin};
   if (!options.expert_slots) return tiers;
   for (const Stage& stage : stages.list) {
     if (stage.is_host()) continue;

@@ -67,6 +67,7 @@ struct LoadOptions {
   bool mapped = true;
   kernels::Packing packing = kernels::Packing::kGguf;
   std::optional<int> expert_slots;  // of each layer on a card; else all of its experts
+  std::optional<Bytes> expert_ram;  // of experts that are not whole with their layer
   int max_swaps = 4;
   double swap_margin = 1.2;
 };
@@ -79,6 +80,7 @@ class Loaded {
   ~Loaded();
 
   Model& model() { return *model_; }
+  device::Device& device(int i) { return *place_.devices[static_cast<size_t>(i)]; }
   device::Stream& stream() { return *place_.stages.last().stream; }
   const gguf::Model& file() const { return file_; }
   const LoadOptions& options() const { return options_; }

@@ -50,10 +50,9 @@ void Mapping::reset() {
 
 namespace os {
 
-OpenedFile open_for_reading(const std::string& path) {
-  // O_NONBLOCK: opening a pipe without a writer would wait for ever, before we see what it is.
-  Descriptor file = open_descriptor(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-  if (!file) fail("opening", path, errno);
+namespace {
+
+OpenedFile look_at(Descriptor file, const std::string& path) {
   struct stat facts {};
   if (::fstat(file.get(), &facts) != 0) fail("opening", path, errno);
   if (S_ISDIR(facts.st_mode)) {
@@ -66,6 +65,24 @@ OpenedFile open_for_reading(const std::string& path) {
   return {std::move(file), static_cast<uint64_t>(facts.st_size),
           format("{}:{}:{}:{}.{:09}", facts.st_dev, facts.st_ino, facts.st_size,
                  facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec)};
+}
+
+}  // namespace
+
+OpenedFile open_for_reading(const std::string& path) {
+  // O_NONBLOCK: opening a pipe without a writer would wait for ever, before we see what it is.
+  Descriptor file = open_descriptor(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (!file) fail("opening", path, errno);
+  return look_at(std::move(file), path);
+}
+
+OpenedFile open_direct(const std::string& path, bool& direct) {
+  constexpr int kFlags = O_RDONLY | O_CLOEXEC | O_NONBLOCK;
+  Descriptor file = open_descriptor(path.c_str(), kFlags | O_DIRECT);
+  direct = static_cast<bool>(file);
+  if (!direct && errno == EINVAL) file = open_descriptor(path.c_str(), kFlags);
+  if (!file) fail("opening", path, errno);
+  return look_at(std::move(file), path);
 }
 
 size_t read_some(const Descriptor& file, uint64_t offset, std::span<std::byte> out,

@@ -49,6 +49,9 @@ struct OpenedFile {
 // Errors: as File::open.
 OpenedFile open_for_reading(const std::string& path);
 
+// The same past the page cache where the file's system can; else `direct` becomes false.
+OpenedFile open_direct(const std::string& path, bool& direct);
+
 // One system read; 0 at the end. Errors: kIo, naming path, offset, wanted.
 size_t read_some(const Descriptor& file, uint64_t offset, std::span<std::byte> out,
                  const std::string& path);

@@ -188,6 +188,11 @@ void Qwen4Exp::forward() {
   }
 }
 
+std::optional<memory::ExpertProfile> Qwen4Exp::learned() const {
+  if (!experts_.heat().learned()) return std::nullopt;
+  return experts_.heat().profile();
+}
+
 void Qwen4Exp::commit() {
   for (const auto& stage : stages_) stage->commit();
   // Who waits for the last stage has waited for all.

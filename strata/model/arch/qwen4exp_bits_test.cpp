@@ -206,6 +206,64 @@ TEST_P(Bits, ExpertsInSlots) {
   }
 }
 
+// Experts in less RAM than they need, the others read from the file; with and without cards.
+TEST_P(Bits, ExpertsInStorage) {
+  const bool large = std::string(GetParam()) == "strata-demo";
+  Bytes all = 0;
+  const ModelFacts facts = read_facts(gguf::Model::open(model::testing::model_path(GetParam())));
+  for (int l = 0; l < facts.n_layers; ++l) {
+    all += static_cast<Bytes>(facts.n_experts) * facts.layers[static_cast<size_t>(l)].expert_bytes;
+  }
+  struct Case {
+    const char* devices;
+    int percent, piece;
+    bool mapped;
+    kernels::Packing packing;
+  };
+  using kernels::Packing;
+  const std::vector<Case> cases = {{"host", 30, 1, true, Packing::kTiles},
+                                   {"host", 30, 33, false, Packing::kGguf},
+                                   {"host", 200, 7, true, Packing::kTiles},
+                                   {"sim", 40, 7, true, Packing::kTiles},
+                                   {"sim,sim", 40, 33, false, Packing::kTiles}};
+  for (const Case& c : cases) {
+    if (large && c.piece == 1) continue;
+    // The buffers of reads are small beside a real expert, not beside a tiny one.
+    const Bytes ram = all * static_cast<Bytes>(c.percent) / 100 + 3 * 32768;
+    LoadOptions options{.chunk = 64,
+                        .devices = c.devices,
+                        .mapped = c.mapped,
+                        .packing = c.packing,
+                        .expert_slots = 2,
+                        .expert_ram = ram,
+                        .swap_margin = -1};
+    Loaded m(GetParam(), options);
+    const auto session = m.session();
+    Result r;
+    r.logits = m.run(*session, ids_, c.piece);
+    r.hash = m.hash(*session);
+    expect_equal(r, expected_, format("{}, {} %, steps of {}", c.devices, c.percent, c.piece));
+    const memory::PoolCounters counters = m.model().pool_counters();
+    EXPECT_GT(counters.uses, 0U);
+    EXPECT_GT(counters.preloaded, 0U);
+    if (c.percent == 200) {
+      EXPECT_EQ(counters.misses, 0U);
+    }
+    if (c.percent < 100) {
+      EXPECT_GT(counters.misses, 0U);
+    }
+    // What was read is what was missing or guessed, and the reader has counted the same.
+    EXPECT_EQ(counters.io_bytes, counters.bytes);
+    const uint64_t begun = counters.misses + counters.look_ahead + counters.preloaded;
+    const ModelFacts::Layer& layer = facts.layers.front();
+    if (std::ranges::all_of(std::span(facts.layers).first(static_cast<size_t>(facts.n_layers)),
+                            [&](const auto& l) { return l.expert_bytes == layer.expert_bytes; })) {
+      EXPECT_LE(counters.bytes, begun * layer.expert_bytes);
+      EXPECT_GE(counters.bytes, (begun - counters.under_way) * layer.expert_bytes);
+    }
+  }
+}
+
 // What stays the same while other tiers come: the host computes without copies, and a card that has
 // all experts of its layers asks nobody.
 TEST_P(Bits, OnlyMissingExpertsCostAWayToTheHost) {

@@ -8,6 +8,7 @@
 #include "strata/memory/card_slots.h"
 #include "strata/memory/expert_heat.h"
 #include "strata/memory/expert_store.h"
+#include "strata/memory/ram_pool.h"
 #include "strata/model/arch/qwen4exp_config.h"
 #include "strata/model/options.h"
 #include "strata/model/stage.h"
@@ -32,9 +33,12 @@ class Qwen4ExpExperts {
   const Weights& weights() const { return weights_; }  // what is in RAM, and factors
   memory::ExpertStore& store() { return store_; }
   memory::ExpertHeat& heat() { return heat_; }
+  const memory::ExpertHeat& heat() const { return heat_; }
   // Of a stage on a card some of whose layers are not whole; else null.
   memory::CardSlots* slots(size_t stage) { return slots_[stage].get(); }
   memory::SlotCounters slot_counters() const;  // of all cards
+  memory::PoolCounters pool_counters() const;
+  bool pooled() const { return pool_ != nullptr; }
   // Of a layer that is not whole: with factors in host memory.
   const kernels::ExpertShape& host_shape(int layer) const {
     return layers_[static_cast<size_t>(layer)].shape;
@@ -48,19 +52,24 @@ class Qwen4ExpExperts {
   struct Layer {
     kernels::ExpertShape shape;
     std::vector<memory::ExpertStore::Parts> parts;
+    memory::BlobFiles files;
   };
   bool lies_whole(int layer, const Stage& stage) const;
+  void add_pool(memory::Plan& plan);
   void add_slots(memory::Plan& plan);
+  bool on_card(memory::ExpertPlace place) const;
 
+  const gguf::Model& file_;
   const Qwen4ExpConfig& c_;
   const ModelOptions& options_;
   const Stages& stages_;
-  int n_layers_;  // of trunk and draft
+  int n_layers_;  // of trunk, and of the draft if it is loaded
   std::vector<bool> whole_;
   Weights weights_;
   std::vector<Layer> layers_;
   memory::ExpertHeat heat_;
   memory::ExpertStore store_;
+  std::unique_ptr<memory::RamPool> pool_;  // null: what is not whole lies in RAM for good
   std::vector<std::unique_ptr<memory::CardSlots>> slots_;  // of each stage
 };
 

@@ -32,6 +32,8 @@ class Qwen4Exp final : public Model {
   void draft_head() override { stages_.back()->draft_head(); }
   void commit() override;
   memory::SlotCounters slot_counters() const override { return experts_.slot_counters(); }
+  memory::PoolCounters pool_counters() const override { return experts_.pool_counters(); }
+  std::optional<memory::ExpertProfile> learned() const override;
 
   View<float> residual() override { return stages_.back()->residual(); }
   View<float> logits() override { return stages_.back()->logits(); }

@@ -6,12 +6,14 @@
 #include "strata/base/check.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/model/expert_leases.h"
 
 namespace strata::model {
 namespace {
 
 // What a graph's node may take, and how many a layer has.
 constexpr Bytes kNodeBytes = 1024, kNodesOfLayer = 128;
+constexpr int kAheadRows = 8;
 
 }  // namespace
 
@@ -320,6 +322,51 @@ void Qwen4ExpStage::attention(OpPass& pass, int l, const Qwen4ExpLayer& w,
                .n_rows = rows.n_rows, .x = b_.attended, .out = {{{w.out, b_.y}}}, .n_out = 1});
 }
 
+// The host has computed the choice by now. What is in RAM is computed while the rest is read.
+void Qwen4ExpStage::pooled_experts(OpPass& pass, int l, kernels::ExpertFfn ffn) {
+  const std::span<const int32_t> id(b_.expert_id.data(),
+                                    static_cast<size_t>(inputs_->n_rows() * c_.top_k));
+  experts_.heat().used(LayerId(l), id);
+  wanted_.clear();
+  for (const int32_t e : id) wanted_.emplace_back(e);
+  std::ranges::sort(wanted_);
+  wanted_.erase(std::ranges::unique(wanted_).begin(), wanted_.end());
+  bool first = true;
+  for_leases(experts_.store(), LayerId(l), wanted_, rest_, [&](const memory::ExpertLease& lease) {
+    if (first) look_ahead(pass, l);
+    ffn.parts = lease.parts;
+    pass.run(pass.ops.expert_ffn, ffn);
+    ffn.shared = {};  // once
+    first = false;
+  });
+}
+
+// The next layer's router on this layer's rows is a good guess at its choice. A prompt's rows want
+// nearly all experts anyway.
+void Qwen4ExpStage::look_ahead(OpPass& pass, int l) {
+  const int n_rows = inputs_->n_rows(), max_rows = std::min(kAheadRows, options_.chunk);
+  if (n_rows > max_rows || l + 1 >= at().end_layer || experts_.whole(l + 1)) return;
+  ahead_id_.resize(static_cast<size_t>(max_rows * c_.top_k));
+  ahead_weight_.resize(ahead_id_.size());
+  // The logits of this layer have been used.
+  const View<float> logits(b_.router.data(), {max_rows, c_.n_experts});
+  pass.run(pass.ops.matmul,
+           kernels::MatMul{.n_rows = rows().n_rows,
+                           .x = View<const float>(b_.u.data(), {max_rows, c_.width}),
+                           .out = {{{weights_of(l + 1).router, logits}}},
+                           .n_out = 1});
+  const View<int32_t> id(ahead_id_.data(), {max_rows, c_.top_k});
+  pass.run(pass.ops.router_topk,
+           kernels::RouterTopk{.n_rows = rows().n_rows,
+                               .logits = logits,
+                               .top_k = c_.top_k,
+                               .id = id,
+                               .weight = View<float>(ahead_weight_.data(), {max_rows, c_.top_k})});
+  rest_.clear();
+  for (int i = 0; i < n_rows * c_.top_k; ++i) rest_.emplace_back(id[i]);
+  experts_.store().expect(LayerId(l + 1), rest_, memory::Urgency::kNextLayer);
+}
+
 void Qwen4ExpStage::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
   const int32_t* n_rows = rows().n_rows;
   pass.run(pass.ops.matmul,
@@ -350,6 +397,8 @@ void Qwen4ExpStage::experts(OpPass& pass, int l, const Qwen4ExpLayer& w) {
     ffn.parts = at().is_host() ? lease.parts : addresses(l);
     pass.run(pass.ops.expert_ffn, ffn);
     if (lease.lease) pass.stream().release_after(std::move(lease.lease));
+  } else if (at().is_host()) {
+    pooled_experts(pass, l, ffn);
   } else {
     // The host learns the choice, and computes its share beside the card.
     memory::CardSlots& slots = *experts_.slots(index_);

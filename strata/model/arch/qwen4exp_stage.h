@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "strata/model/arch/qwen4exp_buffers.h"
 #include "strata/model/arch/qwen4exp_config.h"
@@ -94,6 +95,8 @@ class Qwen4ExpStage {
   void delta_net(OpPass& pass, const Qwen4ExpLayer& w, const LayerState& state);
   void attention(OpPass& pass, int l, const Qwen4ExpLayer& w, const LayerState& state);
   void experts(OpPass& pass, int l, const Qwen4ExpLayer& w);
+  void pooled_experts(OpPass& pass, int l, kernels::ExpertFfn ffn);
+  void look_ahead(OpPass& pass, int l);
   void hc_read(OpPass& pass, const HcSite& site, View<float> residual, const int32_t* n_rows,
                View<float> u);
   void hc_write(OpPass& pass);
@@ -107,6 +110,10 @@ class Qwen4ExpStage {
   Qwen4ExpWeights w_;
   HostCopy copies_;
   Qwen4ExpExperts& experts_;
+  // Of the host, where experts are read from storage as they are wanted.
+  std::vector<ExpertId> wanted_, rest_;
+  std::vector<int32_t> ahead_id_;
+  std::vector<float> ahead_weight_;
   std::optional<AwayExperts> away_;  // of a card that does not hold all its experts
   Qwen4ExpTables* tables_ = nullptr;
   const StatePools *states_ = nullptr, *draft_states_ = nullptr;

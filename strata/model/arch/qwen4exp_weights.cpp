@@ -7,6 +7,7 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/memory/slot_table.h"
 
 namespace strata::model {
 namespace {
@@ -148,10 +149,17 @@ std::vector<ModelFacts::Layer> layer_bytes(const Qwen4ExpConfig& c, const gguf::
     // A draft layer's own table is looked up by row.
     if (name.find("embed_tokens") != std::string_view::npos) continue;
     if (name.find("_exps.") != std::string_view::npos) {
-      layers[l].expert_bytes += tensor.n_bytes / static_cast<Bytes>(c.n_experts);
+      const Bytes each = tensor.n_bytes / static_cast<Bytes>(c.n_experts);
+      layers[l].expert_bytes += each;
+      const bool two = name.find("gate_up") != std::string_view::npos;
+      layers[l].blob_bytes +=
+          two ? 2 * memory::BlobShape::aligned(each / 2) : memory::BlobShape::aligned(each);
     } else {
       layers[l].dense_bytes += tensor.n_bytes;
     }
+  }
+  for (ModelFacts::Layer& layer : layers) {
+    layer.blob_bytes = memory::SlotTable::stride(layer.blob_bytes);
   }
   return layers;
 }

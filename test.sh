@@ -33,6 +33,16 @@ groups=(build test)
 [ "$mode" != slow ] || groups+=(fuzz)
 tools/install_packages.sh "${groups[@]}"
 
+# The clients of other people come from npm; without Node.js their tests are skipped and say so.
+if [ "$mode" != quick ]; then
+  if command -v npm >/dev/null; then
+    (cd tests/clients && npm ci --no-audit --no-fund --loglevel=error >/dev/null) ||
+      echo "test.sh: the packages of tests/clients could not be installed; their tests are skipped"
+  else
+    echo "test.sh: no Node.js here: the tests of tests/clients are skipped"
+  fi
+fi
+
 n_tests=0
 n_failed=0
 broken=()

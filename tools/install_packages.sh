@@ -8,9 +8,9 @@ set -euo pipefail
 # needs their libraries too.
 declare -A packages=(
   [build]="g++ cmake ninja-build ccache pkg-config git libspdlog-dev libfmt-dev libcli11-dev
-    nlohmann-json3-dev libboost1.81-dev libpcre2-dev libhwloc-dev liburing-dev prometheus-cpp-dev
+    nlohmann-json3-dev libboost1.81-dev libssl-dev libpcre2-dev libhwloc-dev liburing-dev prometheus-cpp-dev
     libgtest-dev libgmock-dev libbenchmark-dev python3"
-  [test]="curl python3-numpy python3-jinja2"
+  [test]="curl python3-numpy python3-jinja2 python3-jsonschema openssl"
   [fuzz]="clang-14 libclang-rt-14-dev"
   [lint]="clang-format-14 clang-tidy-14"
 )

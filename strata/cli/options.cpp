@@ -160,7 +160,12 @@ const OptionSpec kTable[] = {
     {"keepalive-s", "S", &Settings::keepalive_s, kServe, "Server",
      "a stream that is silent this long gets a comment", 0.05, 3600},
     {"max-body-mib", "N", &Settings::max_body_mib, kServe, "Server", "largest request", 1, 1024},
+    {"max-queue", "N", &Settings::max_queue, kServe, "Server",
+     "answers that may wait for a slot; more are refused with 429", 0, 200},
     {"port", "N", &Settings::port, kServe, "Server", "0: any free one, which is printed", 0, 65535},
+    {"tls-cert", "FILE", &Settings::tls_cert, kServe, "Server",
+     "certificate and its chain in PEM: with it the server speaks TLS"},
+    {"tls-key", "FILE", &Settings::tls_key, kServe, "Server", "its key in PEM"},
     // ---- Measuring
     {"depth", "N", &Settings::depth, kBench, "Measuring",
      "tokens of context before the prompt; their state is made up, not computed", 0, kMaxCount},

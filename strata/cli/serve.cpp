@@ -16,6 +16,7 @@
 #include "strata/cli/model_files.h"
 #include "strata/cli/model_setup.h"
 #include "strata/cli/sampling.h"
+#include "strata/cli/version.h"
 #include "strata/server/server.h"
 #include "strata/supervise/supervisor.h"
 
@@ -51,6 +52,9 @@ server::Config server_config(const Settings& s) {
   config.keepalive = std::chrono::milliseconds(std::lround(s.keepalive_s * 1000));
   config.max_body_bytes = static_cast<size_t>(s.max_body_mib) << 20;
   config.max_bodies_bytes = std::max(config.max_bodies_bytes, config.max_body_bytes);
+  config.max_queue = static_cast<int>(s.max_queue);
+  config.tls_cert_file = s.tls_cert;
+  config.tls_key_file = s.tls_key;
   config.default_sampling = sampling_of(s);
   return config;
 }
@@ -148,6 +152,7 @@ int run_serve(const Invocation& invocation) {
   // The engine has no use for it, and its memory may be dumped.
   ::unsetenv("STRATA_API_KEY");
   config.model_name = model_name(path);
+  config.version = build_version();
   config.private_folders = private_folders(path);
   // The port first: who cannot have it need not wait for a model.
   server::Server server(std::move(config));

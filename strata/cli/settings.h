@@ -64,6 +64,10 @@ struct Settings {
   std::optional<uint64_t> seed;
   int64_t max_tokens = 0;
 
+  int64_t max_queue = 128;
+  std::string tls_cert;
+  std::string tls_key;
+
   std::string prompt;
   std::string prompt_file;
   std::string system;

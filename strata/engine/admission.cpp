@@ -33,6 +33,16 @@ std::string objection(const wire::Submit& submit, const model::Instance& instanc
       !std::ranges::all_of(biases, in_vocabulary, &wire::LogitBias::id)) {
     return format("a token id is outside the vocabulary of {}", n_vocab);
   }
+  if (submit.reasoning && !std::ranges::all_of(submit.reasoning->wrap_up, in_vocabulary)) {
+    return format("a token id is outside the vocabulary of {}", n_vocab);
+  }
+  if (submit.reasoning && (submit.reasoning->begin.empty() || submit.reasoning->close.empty())) {
+    return "a tag of the reasoning is empty";
+  }
+  if (submit.n_top_logprobs > wire::kMaxTopLogprobs) {
+    return format("{} alternatives are asked for, at most {} are told", submit.n_top_logprobs,
+                  wire::kMaxTopLogprobs);
+  }
   return "";
 }
 

@@ -54,11 +54,13 @@ std::string Answers::bytes_of(const Request& request, int32_t id) const {
 int Answers::n_accepted(const Request& request, std::span<const int32_t> ids) const {
   // Without stop strings a matcher never matches, and need not be copied.
   StopMatcher matcher = request.submit.stops.empty() ? StopMatcher({}) : request.matcher;
+  Guide guide = request.guide;
   for (size_t i = 0; i < ids.size(); ++i) {
     const int32_t id = ids[i];
     if (id < 0 || stops_at(request, id) || is_full(request, request.answer.size() + i + 1)) {
       return static_cast<int>(i + 1);
     }
+    if (!guide.push(id) || guide.is_over()) return static_cast<int>(i + 1);
     if (request.submit.stops.empty()) continue;
     matcher.push(bytes_of(request, id));
     if (matcher.matched()) return static_cast<int>(i + 1);
@@ -66,8 +68,12 @@ int Answers::n_accepted(const Request& request, std::span<const int32_t> ids) co
   return static_cast<int>(ids.size());
 }
 
-void Answers::accept(Request& request, int32_t id) {
+void Answers::accept(Request& request, int32_t id, const wire::TokenLogprobs& logprobs) {
   if (!request.first_token) request.first_token = clock_.now();
+  if (id < 0 && request.guide.limits()) {
+    return fail(request, ErrorCode::kUnsupported,
+                "no token of this vocabulary can go on with the grammar from here", false);
+  }
   if (id < 0) {
     fail(request, ErrorCode::kInternal,
          format("no logit of token {} is finite; the weights or the state are broken",
@@ -78,6 +84,7 @@ void Answers::accept(Request& request, int32_t id) {
   ++n_tokens_;
   wire::Tokens tokens{.ids = {id}};
   tokens.bytes = take(request, id);
+  if (request.submit.n_top_logprobs >= 0) tokens.logprobs = {logprobs};
   say(request, std::move(tokens));
   finish_if_over(request);
 }
@@ -100,6 +107,12 @@ std::string Answers::take(Request& request, int32_t id) {
 void Answers::finish_if_over(Request& request) {
   if (stops_at(request, request.answer.back())) return finish(request, wire::Reason::kStop);
   if (request.matcher.matched()) return finish(request, wire::Reason::kStopString);
+  if (!request.guide.push(request.answer.back())) {
+    return fail(request, ErrorCode::kUnsupported,
+                "the answer has become deeper or more ambiguous than its grammar is followed",
+                false);
+  }
+  if (request.guide.is_over()) return finish(request, wire::Reason::kStop);
   if (is_full(request, request.answer.size())) finish(request, wire::Reason::kLength);
 }
 
@@ -120,12 +133,14 @@ void Answers::finish(Request& request, wire::Reason reason) {
       wire::Finished{.reason = reason,
                      .usage = {.prompt_tokens = static_cast<int32_t>(request.submit.ids.size()),
                                .completion_tokens = static_cast<int32_t>(request.answer.size()),
-                               .cached_tokens = static_cast<int32_t>(request.n_cached)},
+                               .cached_tokens = static_cast<int32_t>(request.n_cached),
+                               .reasoning_tokens = request.guide.n_reasoning()},
                      .timings = {.queue_ms = ms_between(request.arrived, started),
                                  .prompt_ms = ms_between(started, first),
                                  .decode_ms = ms_between(first, now),
                                  .draft_ms = request.draft_ms},
-                     .drafts = request.drafts});
+                     .drafts = request.drafts,
+                     .stop = request.matcher.stop()});
 }
 
 void Answers::fail(Request& request, ErrorCode code, std::string message, bool retry) {

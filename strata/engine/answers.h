@@ -23,9 +23,9 @@ class Answers {
 
   // How far the prompt is read.
   void progress(const Request& request);
-  // The next token of the answer; ends it where it has to end. An id below 0: no logit was finite,
-  // and the request fails.
-  void accept(Request& request, int32_t id);
+  // The next token of the answer, with its logprobs if the request asks for them; ends it where it
+  // has to end. An id below 0: no logit was finite, and the request fails.
+  void accept(Request& request, int32_t id, const wire::TokenLogprobs& logprobs);
   // The tokens that were sent already; ends the answer if they end it. Before the first accept.
   void replay(Request& request);
   // How many of these the answer takes, if they are its next tokens: all, or up to the one that

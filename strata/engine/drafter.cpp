@@ -7,6 +7,7 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
+#include "strata/engine/draft/forced.h"
 #include "strata/engine/draft/lookup.h"
 #include "strata/engine/draft/mtp.h"
 
@@ -42,6 +43,7 @@ Drafter::Drafter(model::Instance& instance, Sampler& sampler, const DraftOptions
     sources_.push_back({.source = source.get()});
     own_.push_back(std::move(source));
   };
+  own(std::make_unique<ForcedSource>());
   if (instance.model().draft_states() != nullptr) {
     own(std::make_unique<LookupSource>(kSureMatch));
     own(std::make_unique<MtpSource>(instance, sampler, options_.min_probability, clock, costs_));

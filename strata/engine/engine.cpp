@@ -31,6 +31,7 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
       sampler_(instance.options().max_out, instance.options().max_context,
                instance.model().info().n_vocab, instance.stream(), instance.plan()),
       runner_(instance, sampler_, answers_),
+      forms_(tokenizer, instance.model().info().n_vocab),
       drafter_(instance, sampler_, options.drafts, clock),
       cache_(instance, options.cache),
       seeds_(std::random_device{}()) {
@@ -129,7 +130,9 @@ void Engine::take_commands() {
 
 void Engine::take(wire::RequestId id, wire::Command&& command) {
   if (auto* submit = std::get_if<wire::Submit>(&command)) {
-    waiting_.push_back(std::make_unique<Request>(id, std::move(*submit), seeds_(), clock_.now()));
+    Request& request = *waiting_.emplace_back(
+        std::make_unique<Request>(id, std::move(*submit), seeds_(), clock_.now()));
+    if (!request.submit.grammar.empty()) request.form = forms_.ask(request.submit.grammar);
   } else if (std::holds_alternative<wire::Cancel>(command)) {
     for (auto& request : waiting_) request->cancelled |= request->id == id;
     for (auto& request : running_) request->cancelled |= request->id == id;
@@ -161,6 +164,10 @@ bool Engine::admit(Request& request) {
     answers_.fail(request, ErrorCode::kInvalidArgument, std::move(why), false);
     return true;
   }
+  if (request.form != nullptr && request.form->masks == nullptr) {
+    answers_.fail(request, request.form->code, request.form->error, false);
+    return true;
+  }
   if (!has_room(submit, instance_.model().states())) return false;
   start(request);
   return true;
@@ -174,6 +181,8 @@ void Engine::start(Request& request) {
         std::make_unique<model::SessionState>(pools, n_prompt + request.submit.max_tokens);
   };
   new_session();
+  request.guide =
+      Guide(request.submit, request.form == nullptr ? nullptr : request.form->masks, tokenizer_);
   request.started = clock_.now();
   answers_.replay(request);
   if (request.ended) return;
@@ -249,11 +258,17 @@ void Engine::keep_prompts(const StepPlan& plan) {
 }
 
 void Engine::admit() {
-  // In order: a request that has to wait is not overtaken for ever by smaller ones.
-  while (!waiting_.empty() && admit(*waiting_.front())) {
-    std::unique_ptr<Request> request = std::move(waiting_.front());
-    waiting_.pop_front();
-    if (!request->ended) running_.push_back(std::move(request));
+  // In order: a request that has to wait is not overtaken for ever by smaller ones. One whose
+  // grammar is being compiled keeps its place and lets others pass.
+  for (auto it = waiting_.begin(); it != waiting_.end();) {
+    Request& request = **it;
+    if (request.form != nullptr && !request.form->done.load(std::memory_order_acquire)) {
+      ++it;
+      continue;
+    }
+    if (!admit(request)) break;
+    if (!request.ended) running_.push_back(std::move(*it));
+    it = waiting_.erase(it);
   }
   n_running_ = static_cast<int32_t>(running_.size());
   n_waiting_ = static_cast<int32_t>(waiting_.size());
@@ -267,7 +282,11 @@ void Engine::accept(const StepPlan& parts, const StepResult& result) {
       n_prompt_tokens_ += parts[i].ids.size();
       answers_.progress(request);
     }
-    for (const int32_t id : result.parts[i].tokens) answers_.accept(request, id);
+    const StepResult::Part& part = result.parts[i];
+    for (size_t t = 0; t < part.tokens.size(); ++t) {
+      answers_.accept(request, part.tokens[t],
+                      part.logprobs.empty() ? wire::TokenLogprobs() : part.logprobs[t]);
+    }
   }
 }
 
@@ -385,7 +404,9 @@ wire::Pulse Engine::pulse() const {
                 .cached_tokens = n_cached_tokens_,
                 .answer_tokens = answers_.n_tokens(),
                 .steps = n_steps_,
-                .failed_steps = n_failed_steps_};
+                .failed_steps = n_failed_steps_,
+                .masks = sampler_.n_masks(),
+                .mask_ns = sampler_.mask_ns()};
   const std::lock_guard lock(mutex_);
   pulse.work.drafts = drafts_;
   return pulse;

@@ -107,6 +107,7 @@ class Engine {
   Answers answers_;
   Sampler sampler_;
   StepRunner runner_;
+  Forms forms_;
   Drafter drafter_;
   PromptPace pace_;
   PrefixCache cache_;

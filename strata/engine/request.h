@@ -9,6 +9,8 @@
 #include "strata/base/clock.h"
 #include "strata/engine/draft/depth.h"
 #include "strata/engine/draft/lookup.h"
+#include "strata/engine/forms.h"
+#include "strata/engine/guide.h"
 #include "strata/engine/penalty_counts.h"
 #include "strata/engine/stop_matcher.h"
 #include "strata/model/state.h"
@@ -47,6 +49,8 @@ struct Request {
   StopMatcher matcher;
   PenaltyCounts penalties;                       // of the answer so far
   std::unique_ptr<model::SessionState> session;  // from admission on
+  std::shared_ptr<const Form> form;              // of its grammar, if it has one; see Forms
+  Guide guide;                                   // from admission on; has seen the answer so far
   Drafting drafting;
   std::vector<int32_t> text;    // to be read before the next token: the prompt, and what was sent
   size_t n_read = 0;            // of text: tokens that are committed

@@ -1,6 +1,7 @@
 #include "strata/engine/sampler.h"
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 
 #include "strata/base/carver.h"
@@ -17,7 +18,8 @@ Sampler::Arrays Sampler::carve(std::byte* base, Bytes* bytes) const {
                       .chosen = c.take<int32_t>(max_rows_),
                       .biases = c.take<kernels::TokenBias>(max_biases_),
                       .counts = c.take<kernels::TokenCount>(max_counts_),
-                      .logprobs = c.take<kernels::RowLogprobs>(max_rows_)};
+                      .logprobs = c.take<kernels::RowLogprobs>(max_rows_),
+                      .masks = c.take<uint64_t>(max_rows_ * n_words_)};
   *bytes = c.peak();
   return arrays;
 }
@@ -33,14 +35,13 @@ Sampler::Sampler(int max_rows, int64_t max_context, int n_vocab, const device::S
     : max_rows_(max_rows),
       max_counts_(max_rows * max_context),
       max_biases_(int64_t{max_rows} * wire::kMaxLogitBiases),
+      n_words_(kernels::mask_words(n_vocab)),
       device_(stream.device()),
       table_(device_, plan, "sampler tables", format("{} rows of {} tokens", max_rows, max_context),
              table_bytes()) {
-  kernels::SampleRows shape = arguments(View<float>(nullptr, {max_rows, n_vocab}), nullptr);
-  // Rows with logprobs want more, and the op tells by the address; nothing is written here.
-  kernels::RowLogprobs somewhere;
-  shape.logprobs = View<kernels::RowLogprobs>(&somewhere, {max_rows});
-  scratch_bytes_ = kernels::scratch_bytes(stream, kernels::ops_for(stream).sample_rows, shape);
+  scratch_bytes_ =
+      kernels::scratch_bytes(stream, kernels::ops_for(stream).sample_rows,
+                             arguments(View<float>(nullptr, {max_rows, n_vocab}), nullptr));
   scratch_line_ = plan.add({.owner = "engine",
                             .name = "sampler scratch",
                             .formula = format("{} rows of {} logits", max_rows, n_vocab),
@@ -56,7 +57,31 @@ void Sampler::allocate() {
   on_device_ = carve(table_.on_device(), &bytes);
 }
 
-void Sampler::begin() { n_rows_ = 0, n_counts_ = 0, n_biases_ = 0, any_logprobs_ = false; }
+void Sampler::begin() {
+  n_rows_ = 0, n_counts_ = 0, n_biases_ = 0, n_masks_ = 0;
+  any_logprobs_ = false;
+}
+
+// The row of the mask for the token behind `ahead`; -1: none is needed. Where no token may come the
+// op chooses none.
+int32_t Sampler::add_mask(const Request& request, std::span<const int32_t> ahead) {
+  const auto begin = std::chrono::steady_clock::now();
+  Guide behind;
+  if (!ahead.empty()) {
+    behind = request.guide;
+    for (const int32_t id : ahead) {
+      // A guess that may not come is not taken, and what is behind it does not count.
+      if (!behind.push(id)) return -1;
+    }
+  }
+  const Guide& guide = ahead.empty() ? request.guide : behind;
+  if (!guide.limits()) return -1;
+  guide.mask(std::span(host_.masks + n_masks_ * n_words_, static_cast<size_t>(n_words_)));
+  const std::chrono::nanoseconds took = std::chrono::steady_clock::now() - begin;
+  mask_ns_ += static_cast<uint64_t>(took.count());
+  ++n_masks_made_;
+  return n_masks_++;
+}
 
 void Sampler::add(Request& request, std::span<const int32_t> ahead, int n_top) {
   std::vector<std::optional<int32_t>> left;  // the window of each
@@ -74,6 +99,7 @@ void Sampler::add(Request& request, std::span<const int32_t> ahead, int n_top) {
       .n_counts = static_cast<int32_t>(request.penalties.counts().size()),
       .first_bias = n_biases_,
       .n_bias = static_cast<int32_t>(s.logit_bias.size()),
+      .mask = add_mask(request, ahead),
       .n_top = n_top,
       .seed = request.seed,
       .position =
@@ -96,6 +122,7 @@ kernels::SampleRows Sampler::arguments(View<float> logits, const int32_t* n_rows
           .params = View<const kernels::SampleParams>(on_device_.params, {max_rows_}),
           .counts = View<const kernels::TokenCount>(on_device_.counts, {max_counts_}),
           .biases = View<const kernels::TokenBias>(on_device_.biases, {max_biases_}),
+          .masks = View<const uint64_t>(on_device_.masks, {max_rows_, n_words_}),
           .chosen = View<int32_t>(on_device_.chosen, {max_rows_}),
           .logprobs = View<kernels::RowLogprobs>(on_device_.logprobs, {max_rows_}),
           .scratch = View<std::byte>(scratch_.data(), {static_cast<int64_t>(scratch_bytes_)})};
@@ -105,6 +132,7 @@ void Sampler::run(device::Stream& stream, View<float> logits, const int32_t* n_r
   const auto* const end = reinterpret_cast<const std::byte*>(host_.biases + n_biases_);
   table_.upload(stream, table_.on_host(), static_cast<Bytes>(end - table_.on_host()));
   table_.upload(stream, host_.counts, static_cast<Bytes>(n_counts_) * sizeof(kernels::TokenCount));
+  table_.upload(stream, host_.masks, static_cast<Bytes>(n_masks_ * n_words_) * sizeof(uint64_t));
   kernels::run(stream, kernels::ops_for(stream).sample_rows, arguments(logits, n_rows));
   const auto n = static_cast<Bytes>(n_rows_);
   table_.download(stream, host_.chosen, n * sizeof(int32_t));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <span>
 #include <vector>
 
@@ -26,6 +27,7 @@ class Sampler {
   // The next row samples the token that comes after the answer so far and `ahead`, guesses that
   // count as answer.
   // n_top: log probabilities are wanted, with so many alternatives; -1: none.
+  // No token comes that the request's guide does not allow.
   void add(Request& request, std::span<const int32_t> ahead, int n_top);
   // Queues copy, op and copy back on logits [max_rows, vocab]. chosen() is valid when the stream
   // has done it.
@@ -34,6 +36,10 @@ class Sampler {
   // Of each row; valid where it was asked for.
   std::span<const kernels::RowLogprobs> logprobs() const;
 
+  // Masks made so far, and the time of that. Any thread.
+  uint64_t n_masks() const { return n_masks_made_; }
+  uint64_t mask_ns() const { return mask_ns_; }
+
  private:
   struct Arrays {
     kernels::SampleParams* params;
@@ -41,13 +47,15 @@ class Sampler {
     kernels::TokenBias* biases;
     kernels::TokenCount* counts;
     kernels::RowLogprobs* logprobs;
+    uint64_t* masks;
   };
   Arrays carve(std::byte* base, Bytes* bytes) const;
   Bytes table_bytes() const;
+  int32_t add_mask(const Request& request, std::span<const int32_t> ahead);
   kernels::SampleRows arguments(View<float> logits, const int32_t* n_rows) const;
 
   int max_rows_;
-  int64_t max_counts_, max_biases_;
+  int64_t max_counts_, max_biases_, n_words_;
   device::Device& device_;
   model::StagedTable table_;
   PlanLineId scratch_line_;
@@ -56,7 +64,8 @@ class Sampler {
   Arrays host_{}, on_device_{};
   int n_rows_ = 0;
   bool any_logprobs_ = false;
-  int32_t n_counts_ = 0, n_biases_ = 0;
+  int32_t n_counts_ = 0, n_biases_ = 0, n_masks_ = 0;
+  std::atomic<uint64_t> n_masks_made_{0}, mask_ns_{0};
 };
 
 }  // namespace strata::engine

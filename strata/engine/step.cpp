@@ -14,6 +14,14 @@ namespace {
 // What is left of a failed step is at most a step, and a step of a minute is no longer at work.
 constexpr std::chrono::minutes kSettleLimit(1);
 
+wire::TokenLogprobs told(const kernels::RowLogprobs& row, int32_t chosen) {
+  wire::TokenLogprobs told;
+  if (chosen < 0) return told;
+  told.chosen = row.chosen;
+  for (int i = 0; i < row.n_top; ++i) told.top.push_back({row.id[i], row.logprob[i]});
+  return told;
+}
+
 }  // namespace
 
 void StepRunner::queue(const StepPlan& parts) {
@@ -31,7 +39,8 @@ void StepRunner::queue(const StepPlan& parts) {
     for (int i = 0; i < part.n_outputs; ++i) {
       sampler_.add(
           *part.request,
-          part.decodes ? guesses.first(static_cast<size_t>(i)) : std::span<const int32_t>(), -1);
+          part.decodes ? guesses.first(static_cast<size_t>(i)) : std::span<const int32_t>(),
+          part.request->submit.n_top_logprobs);
     }
   }
   model.inputs().set_outputs(outputs);
@@ -47,11 +56,14 @@ void StepRunner::queue(const StepPlan& parts) {
 StepResult StepRunner::accept(const StepPlan& parts) const {
   StepResult result;
   std::span<const int32_t> chosen = sampler_.chosen();
+  std::span<const kernels::RowLogprobs> logprobs = sampler_.logprobs();
   for (const StepPart& part : parts) {
     StepResult::Part& out = result.parts.emplace_back();
     result.n_rows += static_cast<int>(part.ids.size());
     const std::span<const int32_t> tokens = chosen.first(static_cast<size_t>(part.n_outputs));
+    const std::span<const kernels::RowLogprobs> about = logprobs.first(tokens.size());
     chosen = chosen.subspan(tokens.size());
+    logprobs = logprobs.subspan(tokens.size());
     out.n_kept = static_cast<int>(part.ids.size());
     if (tokens.empty()) continue;
     size_t n = 1;
@@ -61,6 +73,8 @@ StepResult StepRunner::accept(const StepPlan& parts) const {
       out.n_kept = static_cast<int>(n);
     }
     out.tokens.assign(tokens.begin(), tokens.begin() + static_cast<std::ptrdiff_t>(n));
+    if (part.request->submit.n_top_logprobs < 0) continue;
+    for (size_t i = 0; i < n; ++i) out.logprobs.push_back(told(about[i], tokens[i]));
   }
   return result;
 }

@@ -27,8 +27,9 @@ struct StepTicket {
 // What a step gave. Of each part, in order:
 struct StepResult {
   struct Part {
-    std::vector<int32_t> tokens;  // the next of the answer; -1: no logit was finite
-    int n_kept = 0;               // rows that are committed
+    std::vector<int32_t> tokens;                // the next of the answer; -1: no logit was finite
+    std::vector<wire::TokenLogprobs> logprobs;  // of each, if the request asks for them
+    int n_kept = 0;                             // rows that are committed
   };
   std::vector<Part> parts;
   int n_rows = 0;

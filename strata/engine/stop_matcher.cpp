@@ -21,6 +21,7 @@ std::string StopMatcher::push(std::string_view bytes) {
   }
   if (begin != std::string::npos) {
     matched_ = true;
+    stop_ = held_.substr(begin, end - begin);
     return std::exchange(held_, {}).substr(0, begin);
   }
   // The longest end of the text that is the start of a stop string stays.

@@ -19,10 +19,13 @@ class StopMatcher {
   std::string finish();
 
   bool matched() const { return matched_; }
+  // Which it was.
+  const std::string& stop() const { return stop_; }
 
  private:
   std::vector<std::string> stops_;
   std::string held_;
+  std::string stop_;
   bool matched_ = false;
 };
 

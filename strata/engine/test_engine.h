@@ -62,6 +62,7 @@ class TinyEngine {
   struct Answer {
     std::vector<int32_t> ids;
     std::string bytes;
+    std::vector<wire::TokenLogprobs> logprobs;
     std::vector<int32_t> progress;
     std::optional<wire::Finished> finished;
     std::optional<wire::Failed> failed;
@@ -86,6 +87,8 @@ class TinyEngine {
       if (const auto* tokens = std::get_if<wire::Tokens>(&addressed.event)) {
         answer.ids.insert(answer.ids.end(), tokens->ids.begin(), tokens->ids.end());
         answer.bytes += tokens->bytes;
+        answer.logprobs.insert(answer.logprobs.end(), tokens->logprobs.begin(),
+                               tokens->logprobs.end());
       } else if (const auto* progress = std::get_if<wire::Progress>(&addressed.event)) {
         answer.progress.push_back(progress->done);
       } else if (const auto* finished = std::get_if<wire::Finished>(&addressed.event)) {

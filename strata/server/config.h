@@ -23,10 +23,15 @@ struct Config {
   // Origins of other web pages that may use the API ("https://chat.example"), or "*".
   std::vector<std::string> cors_origins;
 
+  // PEM files; both or none. With them the server speaks TLS 1.2 and 1.3 alone.
+  std::string tls_cert_file;  // with the chain behind it
+  std::string tls_key_file;
+
   // Folders of this machine that an answer does not name: an error of status 500 or above and the
   // reasons of /health have file names alone. The longest first.
   std::vector<std::string> private_folders;
 
+  std::string version;              // of the program, for /props
   std::string model_name;           // as /v1/models and every answer report it
   wire::Sampling default_sampling;  // for what a request leaves out
 
@@ -38,7 +43,8 @@ struct Config {
   size_t max_bodies_bytes = 256 << 20;  // of all requests that are being received or parsed
   size_t max_unsent_bytes = 1 << 20;    // of a stream whose client does not read; then it is cut
   int max_connections = 512;
-  int n_workers = 2;  // threads that parse, render and tokenize
+  int max_queue = 128;  // answers that wait for a slot; more are refused with 429
+  int n_workers = 2;    // threads that parse, render and tokenize
   // Bodies from this size on are worked on by all but one of them, behind smaller ones.
   size_t large_body_bytes = 64 << 10;
 

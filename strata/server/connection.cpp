@@ -76,11 +76,26 @@ Connection::Connection(Socket socket, ConnectionContext& context)
 
 void Connection::start() {
   next_request();
+  if (context_.tls != nullptr) return shake_hands();
   read();
+}
+
+void Connection::shake_hands() {
+  tls_.emplace(socket_, *context_.tls);
+  read_deadline_ = since_ + context_.config.header_timeout;
+  tls_->async_handshake(boost::asio::ssl::stream_base::server,
+                        [self = shared_from_this()](boost::system::error_code error) {
+                          if (self->phase_ == Phase::kClosed) return;
+                          if (error) return self->close();
+                          self->next_request();
+                          self->read();
+                        });
 }
 
 void Connection::refuse_start() {
   next_request();
+  // Nothing can be said before a handshake.
+  if (context_.tls != nullptr) return close();
   refuse(503, "too many connections", "too_many_connections");
 }
 
@@ -106,14 +121,18 @@ void Connection::read() {
   if (room == 0) return;  // goes on with the next request
   reading_ = true;
   const size_t size = std::min(room, input_.max_size() - input_.size());
-  socket_.async_read_some(boost::asio::buffer(incoming_.get(), size),
-                          [self = shared_from_this()](boost::system::error_code error, size_t n) {
-                            self->reading_ = false;
-                            if (error)
-                              self->peer_left(error == boost::asio::error::eof);
-                            else
-                              self->on_read(n);
-                          });
+  const auto done = [self = shared_from_this()](boost::system::error_code error, size_t n) {
+    self->reading_ = false;
+    if (error)
+      self->peer_left(error == boost::asio::error::eof);
+    else
+      self->on_read(n);
+  };
+  const auto buffer = boost::asio::buffer(incoming_.get(), size);
+  if (tls_)
+    tls_->async_read_some(buffer, done);
+  else
+    socket_.async_read_some(buffer, done);
 }
 
 void Connection::on_read(size_t n) {
@@ -321,12 +340,15 @@ void Connection::write() {
   if (writing_.empty()) return;
   write_pending_ = true;
   write_deadline_ = Clock::now() + context_.config.write_timeout;
-  socket_.async_write_some(
-      boost::asio::buffer(writing_.data() + written_, writing_.size() - written_),
-      [self = shared_from_this()](boost::system::error_code error, size_t n) {
-        self->write_pending_ = false;
-        self->on_write(static_cast<bool>(error), n);
-      });
+  const auto done = [self = shared_from_this()](boost::system::error_code error, size_t n) {
+    self->write_pending_ = false;
+    self->on_write(static_cast<bool>(error), n);
+  };
+  const auto buffer = boost::asio::buffer(writing_.data() + written_, writing_.size() - written_);
+  if (tls_)
+    tls_->async_write_some(buffer, done);
+  else
+    socket_.async_write_some(buffer, done);
 }
 
 void Connection::on_write(bool failed, size_t n) {

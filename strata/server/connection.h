@@ -5,6 +5,8 @@
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/stream.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
@@ -25,6 +27,7 @@ namespace strata::server {
 struct ConnectionContext {
   boost::asio::io_context& io;
   const Config& config;
+  boost::asio::ssl::context* tls;  // null: plain
   std::function<void(std::shared_ptr<Exchange>)> handle;
   std::function<void(std::string_view path, int status)> done;  // may be empty
   std::atomic<size_t> bodies_bytes = 0;
@@ -65,6 +68,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   using Parser = boost::beast::http::request_parser<boost::beast::http::string_body>;
 
   void next_request();
+  void shake_hands();
   void read();
   void on_read(size_t n);
   void parse();
@@ -87,6 +91,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void linger();
 
   Socket socket_;
+  std::optional<boost::asio::ssl::stream<Socket&>> tls_;  // over socket_
   ConnectionContext& context_;
   Phase phase_ = Phase::kHead;
   TimePoint since_;  // the present phase began

@@ -31,7 +31,7 @@ int status_of(const Error& error) {
 
 Response json_response(int status, std::string body) {
   Response response{status, {{"Content-Type", "application/json"}}, std::move(body)};
-  if (status == 503) response.headers.emplace_back("Retry-After", "1");
+  if (status == 503 || status == 429) response.headers.emplace_back("Retry-After", "1");
   if (status == 401) response.headers.emplace_back("WWW-Authenticate", "Bearer");
   return response;
 }

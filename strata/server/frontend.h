@@ -26,6 +26,12 @@ class Frontend {
   virtual Prompt chat(const ChatPrompt& prompt,
                       const text::PromptBuilder::Rendered& rendered = {}) const = 0;
 
+  // The rendered text of a chat.
+  virtual std::string chat_text(const ChatPrompt& prompt) const = 0;
+  virtual text::CallFormat call_format() const = 0;
+  // The chat template looks at this variable.
+  virtual bool mentions(std::string_view variable) const = 0;
+
   // Text as it is; with `special`, special tokens in it count.
   virtual std::vector<int32_t> encode(std::string_view text, bool special) const = 0;
   // As encode(), with what the model wants in front of a prompt.

@@ -4,10 +4,12 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
 #include <exception>
 #include <list>
+#include <memory>
 #include <random>
 #include <utility>
 
@@ -59,6 +61,27 @@ void check(const boost::system::error_code& error, const tcp::endpoint& endpoint
   throw Error(ErrorCode::kIo, format("cannot listen on {}: {}", where, error.message()));
 }
 
+// Null without the files.
+std::unique_ptr<asio::ssl::context> tls_context(const Config& config) {
+  if (config.tls_cert_file.empty() != config.tls_key_file.empty())
+    throw Error(ErrorCode::kInvalidArgument,
+                "TLS needs a certificate and its key: give both files");
+  if (config.tls_cert_file.empty()) return nullptr;
+  auto context = std::make_unique<asio::ssl::context>(asio::ssl::context::tls_server);
+  context->set_options(asio::ssl::context::default_workarounds | asio::ssl::context::no_tlsv1 |
+                       asio::ssl::context::no_tlsv1_1);
+  const auto check_file = [](const boost::system::error_code& error, const std::string& file) {
+    if (error)
+      throw Error(ErrorCode::kInvalidArgument, format("TLS file {}: {}", file, error.message()));
+  };
+  boost::system::error_code error;
+  context->use_certificate_chain_file(config.tls_cert_file, error);
+  check_file(error, config.tls_cert_file);
+  context->use_private_key_file(config.tls_key_file, asio::ssl::context::pem, error);
+  check_file(error, config.tls_key_file);
+  return context;
+}
+
 std::string random_prefix() {
   std::random_device random;
   return format("{:08x}", random());
@@ -68,7 +91,12 @@ std::string random_prefix() {
 
 struct HttpServer::Impl {
   explicit Impl(const Config& config_in)
-      : config(config_in), acceptor(io), signals(io), timer(io), context{io, config, {}, {}} {
+      : config(config_in),
+        tls(tls_context(config)),
+        acceptor(io),
+        signals(io),
+        timer(io),
+        context{io, config, tls.get(), {}, {}} {
     context.id_prefix = random_prefix();
     const tcp::endpoint endpoint = resolve(io, config);
     boost::system::error_code error;
@@ -138,6 +166,7 @@ struct HttpServer::Impl {
   }
 
   const Config config;
+  const std::unique_ptr<asio::ssl::context> tls;
   asio::io_context io{1};
   tcp::acceptor acceptor;
   asio::signal_set signals;
@@ -158,8 +187,9 @@ uint16_t HttpServer::port() const { return impl_->acceptor.local_endpoint().port
 std::string HttpServer::url() const {
   const tcp::endpoint endpoint = impl_->acceptor.local_endpoint();
   const std::string address = endpoint.address().to_string();
-  return endpoint.address().is_v6() ? format("http://[{}]:{}", address, endpoint.port())
-                                    : format("http://{}:{}", address, endpoint.port());
+  const char* scheme = impl_->tls == nullptr ? "http" : "https";
+  return endpoint.address().is_v6() ? format("{}://[{}]:{}", scheme, address, endpoint.port())
+                                    : format("{}://{}:{}", scheme, address, endpoint.port());
 }
 
 void HttpServer::catch_signals() {

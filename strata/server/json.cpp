@@ -2,6 +2,7 @@
 
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -39,9 +40,10 @@ class Builder final : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(); }
 
   bool key(string_t& name) override {
-    if (levels_.back().value->contains(name))
+    Level& level = levels_.back();
+    if (!level.keys.insert(name).second)
       refuse(format("{}: the key is given twice", path_with(name)), path_with(name));
-    levels_.back().key = std::move(name);
+    level.key = std::move(name);
     return true;
   }
 
@@ -58,6 +60,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   struct Level {
     Json* value;
     std::string key;  // of an object: the member under way
+    std::set<std::string>
+        keys;  // of all its members: the object itself finds a name by looking at all
   };
 
   bool add(Json value) {
@@ -75,9 +79,9 @@ class Builder final : public nlohmann::json_sax<Json> {
       level.value->push_back(std::move(value));
       return &level.value->back();
     }
-    Json& member = (*level.value)[level.key];
-    member = std::move(value);
-    return &member;
+    // Not by operator[], which looks at all members.
+    Json::object_t::Container& members = level.value->get_ref<Json::object_t&>();
+    return &members.emplace_back(level.key, std::move(value)).second;
   }
 
   bool open(Json empty) {
@@ -85,7 +89,7 @@ class Builder final : public nlohmann::json_sax<Json> {
       refuse(format("nested too deep: more than {} levels", kMaxJsonDepth));
     // Parents do not move while a child is open, so the pointers stay good.
     Json* value = place(std::move(empty));
-    levels_.push_back({value, ""});
+    levels_.push_back({value, "", {}});
     return true;
   }
 

@@ -8,7 +8,9 @@
 
 namespace strata::server {
 
-using Json = nlohmann::json;
+// Members keep the order of their text: what a template prints and what a schema asks for come in
+// the order that the client chose. Looking for a name takes time by their number.
+using Json = nlohmann::ordered_json;
 
 // Lists and objects inside each other.
 inline constexpr int kMaxJsonDepth = 64;

@@ -109,6 +109,10 @@ std::vector<prometheus::MetricFamily> families(const supervise::Status& status) 
            "Tokens guessed, by their place in the guess.");
   by_depth("strata_engine_right_guesses_total", pulse.work.drafts.right,
            "Of these, the ones that the model chose as well.");
+  counter("strata_engine_masks_total", pulse.work.masks,
+          "Masks of grammars made by this engine process.");
+  counter("strata_engine_mask_seconds_total", static_cast<double>(pulse.work.mask_ns) / 1e9,
+          "Time that making them took.");
   return rows;
 }
 

@@ -1,6 +1,7 @@
 #include "strata/server/routes.h"
 
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 
@@ -9,12 +10,17 @@
 #include "strata/base/text.h"
 #include "strata/server/api/chat.h"
 #include "strata/server/api/completions.h"
+#include "strata/server/api/field_table.h"
 #include "strata/server/api/health.h"
+#include "strata/server/api/messages.h"
 #include "strata/server/api/metrics.h"
 #include "strata/server/api/models.h"
+#include "strata/server/api/props.h"
+#include "strata/server/api/responses.h"
 #include "strata/server/api/tokenize.h"
 #include "strata/server/error_reply.h"
 #include "strata/server/generation.h"
+#include "strata/server/json.h"
 #include "strata/server/page.h"
 
 namespace strata::server {
@@ -40,20 +46,37 @@ Response json_ok(std::string body) {
 }
 
 constexpr std::array kRoutes = {
+    Route{.path = "/apply-template", .post = apply_template},
     Route{.path = "/detokenize", .post = detokenize},
     Route{.path = "/health", .is_public = true, .get = health},
     Route{.path = "/metrics", .get = metrics},
+    Route{.path = "/openapi.json",
+          .is_public = true,
+          .get =
+              [](const Services& services) {
+                return json_ok(dump(openapi(services.config.version)));
+              }},
+    Route{.path = "/props", .get = props},
+    Route{.path = "/slots", .get = slots},
     Route{.path = "/tokenize", .post = tokenize},
     Route{.path = "/v1/chat/completions", .generate = read_chat},
     Route{.path = "/v1/completions", .generate = read_completion},
+    Route{.path = "/v1/messages", .generate = read_message},
+    Route{.path = "/v1/messages/count_tokens", .post = count_tokens},
     Route{.path = "/v1/models",
           .get = [](const Services& services) { return json_ok(list_models(services)); }},
+    Route{.path = "/v1/responses", .generate = read_response},
 };
 
 const Route* find_route(std::string_view path) {
   for (const Route& route : kRoutes)
     if (route.path == path) return &route;
   return nullptr;
+}
+
+// Each API has its own form of errors.
+Response styled(const std::string& path, const std::string& id, Response error) {
+  return path.starts_with("/v1/messages") ? anthropic_error(std::move(error), id) : error;
 }
 
 const PageFile* find_page_file(std::string_view path) {
@@ -121,8 +144,8 @@ std::optional<Response> refuse_body(const Request& request) {
 
 // Runs `work` and turns what it throws into a reply. On a worker.
 template <class Work>
-void guarded(const std::shared_ptr<Exchange>& exchange, const Services& services,
-             const std::string& id, const Work& work) {
+void guarded(const std::shared_ptr<Exchange>& exchange, const Route& route,
+             const Services& services, const std::string& id, const Work& work) {
   Response response;
   try {
     return work();
@@ -136,13 +159,14 @@ void guarded(const std::shared_ptr<Exchange>& exchange, const Services& services
     log_error(format("{} {}", id, e.what()));
     response = error_response(Error(ErrorCode::kInternal, "internal error"), id);
   }
+  response = styled(std::string(route.path), id, std::move(response));
   exchange->post([exchange, response = std::move(response)] { exchange->reply(response); });
 }
 
 // What a worker does with a request.
 void work_on(const std::shared_ptr<Exchange>& exchange, const Route& route,
              const Services& services, const std::string& id, std::string body) {
-  guarded(exchange, services, id, [&] {
+  guarded(exchange, route, services, id, [&] {
     if (route.post != nullptr) {
       Response response = json_ok(route.post(body, services));
       exchange->post([exchange, response = std::move(response)] { exchange->reply(response); });
@@ -169,6 +193,9 @@ std::string_view Routes::known(std::string_view path) const {
 
 void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
   const Request& request = exchange->request();
+  const auto refuse = [&](Response error) {
+    exchange->reply(styled(request.path, request.id, std::move(error)));
+  };
   const Route* route = find_route(request.path);
   const PageFile* file = find_page_file(request.path);
   const std::string_view methods = route != nullptr  ? route->methods()
@@ -178,22 +205,21 @@ void Routes::handle(const std::shared_ptr<Exchange>& exchange) const {
   const bool is_preflight = request.method == "OPTIONS";
   // A preflight cannot carry a key.
   if (auto refusal = access_.check(request, is_public || is_preflight))
-    return exchange->reply(std::move(*refusal));
+    return refuse(std::move(*refusal));
   exchange->add_headers(access_.cors_headers(request));
   if (is_preflight) return exchange->reply(access_.preflight(request, methods));
   if (route == nullptr && file == nullptr)
-    return exchange->reply(
-        error_response(404, format("nothing is at {}", request.path), "not_found"));
+    return refuse(error_response(404, format("nothing is at {}", request.path), "not_found"));
 
   const bool reads = request.method == "GET" || request.method == "HEAD";
   if (file != nullptr)
     return exchange->reply(reads ? page_response(*file) : wrong_method(request, methods));
   if (reads != (route->get != nullptr) || (!reads && request.method != "POST"))
-    return exchange->reply(wrong_method(request, methods));
+    return refuse(wrong_method(request, methods));
   if (route->get != nullptr) return exchange->reply(route->get(services_));
   if (services_.draining)
-    return exchange->reply(error_response(503, "the server is shutting down", "shutting_down"));
-  if (auto refusal = refuse_body(request)) return exchange->reply(std::move(*refusal));
+    return refuse(error_response(503, "the server is shutting down", "shutting_down"));
+  if (auto refusal = refuse_body(request)) return refuse(std::move(*refusal));
   hand_over(exchange, *route);
 }
 
@@ -214,7 +240,9 @@ void Routes::hand_over(const std::shared_ptr<Exchange>& exchange, const Route& r
       },
       size);
   if (!taken)
-    exchange->reply(error_response(503, "too many requests are waiting already", "overloaded"));
+    exchange->reply(
+        styled(request.path, job->id,
+               error_response(429, "too many requests are waiting already", "overloaded")));
 }
 
 }  // namespace strata::server

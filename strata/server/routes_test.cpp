@@ -279,9 +279,9 @@ TEST(Routes, TokenizeAndDetokenize) {
   TestServer server;
   server.frontend.add_bos = true;
   EXPECT_EQ(server.post("/tokenize", "{\"content\":\"hi\"}").body,
-            "{\"count\":2,\"tokens\":[104,105]}");
+            "{\"tokens\":[104,105],\"count\":2}");
   EXPECT_EQ(server.post("/tokenize", "{\"content\":\"h\",\"add_special\":true}").body,
-            "{\"count\":2,\"tokens\":[256,104]}");
+            "{\"tokens\":[256,104],\"count\":2}");
   EXPECT_EQ(server.post("/detokenize", "{\"tokens\":[104,105]}").body, "{\"content\":\"hi\"}");
   EXPECT_EQ(server.post("/detokenize", "{\"tokens\":[195]}").body,
             "{\"content\":\"\xEF\xBF\xBD\"}");

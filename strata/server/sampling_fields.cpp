@@ -55,20 +55,20 @@ void add_stop(const Json& value, const std::string& path, std::vector<std::strin
   if (std::ranges::find(stops, stop) == stops.end()) stops.push_back(std::move(stop));
 }
 
-std::vector<std::string> read_stops(const Fields& body) {
+std::vector<std::string> read_stops(const Fields& body, const char* name) {
   std::vector<std::string> stops;
-  const Json* value = body.find("stop");
+  const Json* value = name == nullptr ? nullptr : body.find(name);
   if (value == nullptr) return stops;
   if (!value->is_array()) {
     if (!value->is_string())
-      refuse_field(body.path("stop"),
+      refuse_field(body.path(name),
                    format("must be a string or a list of strings, not {}", kind_of(*value)));
-    add_stop(*value, body.path("stop"), stops);
+    add_stop(*value, body.path(name), stops);
     return stops;
   }
-  const Json& list = *body.array("stop", kMaxStops);
+  const Json& list = *body.array(name, kMaxStops);
   for (size_t i = 0; i < list.size(); ++i)
-    add_stop(list[i], format("{}[{}]", body.path("stop"), i), stops);
+    add_stop(list[i], format("{}[{}]", body.path(name), i), stops);
   return stops;
 }
 
@@ -83,7 +83,7 @@ void read_stream_options(const Fields& body, GenerationFields& result) {
 }  // namespace
 
 GenerationFields read_generation_fields(const Fields& body, const wire::Sampling& defaults,
-                                        const Frontend& frontend) {
+                                        const Frontend& frontend, const FieldNames& names) {
   GenerationFields result;
   wire::Sampling& sampling = result.sampling;
   sampling = defaults;
@@ -101,8 +101,9 @@ GenerationFields read_generation_fields(const Fields& body, const wire::Sampling
   if (const auto seed = read_seed(body)) sampling.seed = seed;
   sampling.logit_bias = read_logit_bias(body, frontend);
 
-  result.stops = read_stops(body);
-  for (const char* name : {"max_tokens", "max_completion_tokens"}) {
+  result.stops = read_stops(body, names.stop);
+  for (const char* name : {names.max_tokens, names.also_max_tokens}) {
+    if (name == nullptr) continue;
     const auto n = body.integer(name, 1, std::numeric_limits<int32_t>::max());
     if (n)
       result.max_tokens = static_cast<int32_t>(
@@ -111,10 +112,9 @@ GenerationFields read_generation_fields(const Fields& body, const wire::Sampling
   result.stream = body.boolean("stream").value_or(false);
   read_stream_options(body, result);
 
-  if (const auto n = body.integer("n", 1, 128); n.value_or(1) != 1)
-    unsupported_field(body.path("n"), "only 1 answer a request is made");
+  result.n = static_cast<int>(body.integer("n", 1, names.has_n ? kMaxAnswers : 1).value_or(1));
   if (const auto best_of = body.integer("best_of", 1, 128); best_of.value_or(1) != 1)
-    unsupported_field(body.path("best_of"), "only 1 answer a request is made");
+    unsupported_field(body.path("best_of"), "is not supported, but for 1");
   return result;
 }
 

@@ -13,6 +13,7 @@ namespace strata::server {
 
 inline constexpr size_t kMaxStops = 16;
 inline constexpr size_t kMaxStopBytes = 1024;
+inline constexpr int kMaxAnswers = 16;
 inline constexpr size_t kMaxLogitBias = wire::kMaxLogitBiases;
 
 // The fields that all endpoints which write text share, with one meaning everywhere.
@@ -23,12 +24,22 @@ struct GenerationFields {
   std::optional<int32_t> max_tokens;
   bool stream = false;
   bool include_usage = false;
+  int n = 1;                    // answers
+  int32_t n_top_logprobs = -1;  // -1: none
+};
+
+// What the APIs call differently. Null: not there.
+struct FieldNames {
+  const char* stop = "stop";
+  const char* max_tokens = "max_tokens";
+  const char* also_max_tokens = "max_completion_tokens";
+  bool has_n = true;
 };
 
 // Errors: kInvalidArgument naming the field; kUnsupported for a field that would change the answer
 // and is not there yet.
 GenerationFields read_generation_fields(const Fields& body, const wire::Sampling& defaults,
-                                        const Frontend& frontend);
+                                        const Frontend& frontend, const FieldNames& names = {});
 
 // Refuses these members unless they are absent, null, or say "no": false, "", [] or {}. A number is
 // always a wish, 0 as well: "logprobs": 0 asks for the log-probability of each token.

@@ -42,7 +42,9 @@ void Server::stop() {
 int Server::run(const Frontend& frontend, supervise::EngineClient& engine) {
   Workers workers(config_.n_workers, kMaxWaitingJobs);
   Metrics metrics;
-  const Services services{config_, frontend, engine, workers, metrics, draining_, unix_time()};
+  RunningTable running;
+  const Services services{config_, frontend, engine,    workers,
+                          metrics, running,  draining_, unix_time()};
   const Routes routes(config_, services);
   HttpServer::Hooks hooks;
   hooks.handle = [&](std::shared_ptr<Exchange> exchange) { routes.handle(exchange); };

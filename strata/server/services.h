@@ -6,6 +6,7 @@
 #include "strata/server/config.h"
 #include "strata/server/frontend.h"
 #include "strata/server/metrics.h"
+#include "strata/server/running_table.h"
 #include "strata/server/workers.h"
 #include "strata/supervise/engine_client.h"
 
@@ -18,6 +19,7 @@ struct Services {
   supervise::EngineClient& engine;
   Workers& workers;
   Metrics& metrics;
+  RunningTable& running;
   const std::atomic<bool>& draining;  // no new requests
   int64_t started_unix = 0;           // seconds, as "created" of the model
 };

@@ -19,6 +19,10 @@ class TextFrontend final : public Frontend {
     return builder_.chat(prompt, rendered);
   }
 
+  std::string chat_text(const ChatPrompt& prompt) const override { return builder_.text(prompt); }
+  text::CallFormat call_format() const override { return builder_.call_format(); }
+  bool mentions(std::string_view variable) const override { return builder_.mentions(variable); }
+
   std::vector<int32_t> encode(std::string_view text, bool special) const override {
     return tokenizer_.encode(text,
                              special ? text::SpecialParsing::kAllow : text::SpecialParsing::kNone);

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 #include <utility>
 #include <vector>
@@ -134,6 +135,29 @@ TEST(TextFrontend, CallsAndReasoningReachTheTemplate) {
       {"f", text::Value::map(text::Value::Members{{"a", text::Value::integer(1)}})});
   prompt.messages[1].tool_call_id = "c1";
   EXPECT_EQ(world.rendered(prompt), "why|fa=1|||c1");
+}
+
+// How calls are written is seen from what the template makes of one.
+TEST(TextFrontend, TheFormOfCallsComesFromTheTemplate) {
+  for (const auto& [name, format] : std::vector<std::pair<std::string, text::CallFormat>>{
+           {"xml_tools", text::CallFormat::kXml},
+           {"demo", text::CallFormat::kXml},
+           {"json_tools", text::CallFormat::kJson},
+           {"brackets", text::CallFormat::kNone},
+           {"chatml", text::CallFormat::kNone}}) {
+    std::ifstream in(std::string(STRATA_SOURCE_DIR) + "/tests/golden/template/" + name + ".jinja");
+    const std::string source{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    ASSERT_FALSE(source.empty()) << name;
+    EXPECT_EQ(World(source.c_str()).frontend->call_format(), format) << name;
+  }
+}
+
+TEST(TextFrontend, ToolsAreShownInTheOrderOfTheirMembers) {
+  const World world("{% for t in tools %}{{ t|tojson }}{% endfor %}");
+  ChatPrompt prompt = chat({{"user", "a"}});
+  prompt.tools = {text::Value::map(text::Value::Members{{"type", text::Value::content("function")},
+                                                        {"a", text::Value::integer(1)}})};
+  EXPECT_EQ(world.frontend->chat_text(prompt), "{\"type\": \"function\", \"a\": 1}");
 }
 
 }  // namespace

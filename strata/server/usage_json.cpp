@@ -10,10 +10,11 @@ Json usage_json(const wire::Usage& usage) {
   return {{"prompt_tokens", usage.prompt_tokens},
           {"completion_tokens", usage.completion_tokens},
           {"total_tokens", usage.prompt_tokens + usage.completion_tokens},
-          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}}};
+          {"prompt_tokens_details", {{"cached_tokens", usage.cached_tokens}}},
+          {"completion_tokens_details", {{"reasoning_tokens", usage.reasoning_tokens}}}};
 }
 
-Json timings_json(const wire::Finished& end) {
+Json timings_json(const Totals& end) {
   const auto rate = [](int n, double ms) { return ms > 0 && n > 0 ? n * 1000.0 / ms : 0.0; };
   const int n_read = end.usage.prompt_tokens - end.usage.cached_tokens;
   // The first token comes with the end of the prompt.
@@ -31,7 +32,7 @@ Json timings_json(const wire::Finished& end) {
 
 }  // namespace
 
-void add_end(Json& body, const wire::Finished& end) {
+void add_end(Json& body, const Totals& end) {
   body["usage"] = usage_json(end.usage);
   body["timings"] = timings_json(end);
 }

@@ -2,16 +2,17 @@
 
 #include <string>
 
+#include "strata/server/answer_shape.h"
 #include "strata/server/json.h"
-#include "strata/wire/messages.h"
 
 namespace strata::server {
 
 // What every answer ends with, as members of `body`:
 // "usage": {"prompt_tokens","completion_tokens","total_tokens",
-//           "prompt_tokens_details":{"cached_tokens"}},
+//           "prompt_tokens_details":{"cached_tokens"},
+//           "completion_tokens_details":{"reasoning_tokens"}},
 // "timings": milliseconds and tokens a second; ours, beyond the API.
-void add_end(Json& body, const wire::Finished& end);
+void add_end(Json& body, const Totals& totals);
 
 // Seconds since 1970.
 int64_t unix_time();

@@ -44,7 +44,10 @@ bool ends_in_reasoning(const std::vector<RenderedSegment>& segments) {
 }  // namespace
 
 PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, const ChatTemplate& chat_template)
-    : tokenizer_(tokenizer), template_(chat_template), takes_late_system_(probe_late_system()) {}
+    : tokenizer_(tokenizer),
+      template_(chat_template),
+      takes_late_system_(probe_late_system()),
+      call_format_(probe_call_format()) {}
 
 Prompt PromptBuilder::chat(const ChatPrompt& prompt, const Rendered& rendered) const {
   const auto segments = render(prompt, takes_late_system_);
@@ -61,6 +64,10 @@ Prompt PromptBuilder::chat(const ChatPrompt& prompt, const Rendered& rendered) c
   return result;
 }
 
+std::string PromptBuilder::text(const ChatPrompt& prompt) const {
+  return joined(render(prompt, takes_late_system_));
+}
+
 std::vector<RenderedSegment> PromptBuilder::render(const ChatPrompt& prompt,
                                                    bool keep_late_system) const {
   Value::Items messages;
@@ -73,6 +80,7 @@ std::vector<RenderedSegment> PromptBuilder::render(const ChatPrompt& prompt,
   }
   Value::Members context = {{"messages", Value::list(std::move(messages))},
                             {"add_generation_prompt", Value::boolean(true)}};
+  if (!prompt.tools.empty()) context.emplace_back("tools", Value::list(prompt.tools));
   for (const auto& variable : prompt.variables) {
     if (ChatTemplate::is_function(variable.first)) {
       throw Error(ErrorCode::kInvalidArgument,
@@ -98,6 +106,24 @@ bool PromptBuilder::probe_late_system() const {
   } catch (const Error&) {
     return false;
   }
+}
+
+// Calls are found by the form that the template itself gives them.
+CallFormat PromptBuilder::probe_call_format() const {
+  if (!template_.mentions("tools")) return CallFormat::kNone;
+  const Value arguments = Value::map(Value::Members{{"key", Value::content("value")}});
+  const ChatPrompt prompt{.messages = {{.role = "user", .content = "a"},
+                                       {.role = "assistant", .tool_calls = {{"probe", arguments}}},
+                                       {.role = "tool", .content = "b"}}};
+  try {
+    const std::string shown = joined(render(prompt, true));
+    const auto shows = [&](const char* form) { return shown.find(form) != std::string::npos; };
+    if (!shows("<tool_call>")) return CallFormat::kNone;
+    if (shows("<function=probe>")) return CallFormat::kXml;
+    if (shows("\"name\": \"probe\"")) return CallFormat::kJson;
+  } catch (const Error&) {
+  }
+  return CallFormat::kNone;
 }
 
 std::vector<int32_t> with_bos(const Tokenizer& tokenizer, std::vector<int32_t> ids) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,7 @@ struct ChatMessage {
 
 struct ChatPrompt {
   std::vector<ChatMessage> messages;                     // at least one; system messages anywhere
+  std::vector<Value> tools;                              // maps, as clients describe functions
   std::vector<std::pair<std::string, Value>> variables;  // for the template
 };
 
@@ -35,6 +37,14 @@ struct Prompt {
   std::vector<int32_t> ids;
   // The prompt ends inside an open <think> block: the answer begins with reasoning.
   bool in_reasoning = false;
+};
+
+// How a model writes the call of a tool, as its template shows it calls of earlier turns. Both
+// inside <tool_call> ... </tool_call>.
+enum class CallFormat : uint8_t {
+  kNone,  // the template has no place for tools
+  kXml,   // <function=NAME> <parameter=KEY> VALUE </parameter> </function>
+  kJson,  // {"name": "NAME", "arguments": {...}}
 };
 
 // Prompts of a model's own tokenizer and chat template, both of which outlive it. Immutable; any
@@ -52,14 +62,22 @@ class PromptBuilder {
   // Errors: kInvalidArgument with what the template raises, and for a variable that has the name of
   // a function of templates.
   Prompt chat(const ChatPrompt& prompt, const Rendered& rendered = {}) const;
+  // The text of it, as /apply-template shows it. Errors: as chat().
+  std::string text(const ChatPrompt& prompt) const;
+
+  CallFormat call_format() const { return call_format_; }
+  // The template looks at this variable.
+  bool mentions(std::string_view variable) const { return template_.mentions(variable); }
 
  private:
   std::vector<RenderedSegment> render(const ChatPrompt& prompt, bool keep_late_system) const;
   bool probe_late_system() const;
+  CallFormat probe_call_format() const;
 
   const Tokenizer& tokenizer_;
   const ChatTemplate& template_;
   const bool takes_late_system_;
+  const CallFormat call_format_;
 };
 
 // With the token in front that the model wants there, if it is not there yet: a template may write

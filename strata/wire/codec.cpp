@@ -30,21 +30,28 @@ void fields(Archive& a, T& m) {
     a(m.temperature, m.top_k, m.top_p, m.min_p, m.presence_penalty, m.frequency_penalty,
       m.repetition_penalty, m.repetition_window, m.seed, m.logit_bias);
   } else if constexpr (std::same_as<M, Submit>) {
-    a(m.ids, m.sampling, m.stops, m.stop_ids, m.max_tokens, m.sent, m.boundaries);
+    a(m.ids, m.sampling, m.stops, m.stop_ids, m.max_tokens, m.sent, m.boundaries, m.grammar,
+      m.reasoning, m.n_top_logprobs);
+  } else if constexpr (std::same_as<M, Reasoning>) {
+    a(m.open, m.begin, m.close, m.budget, m.wrap_up);
   } else if constexpr (std::same_as<M, Cancel> || std::same_as<M, Shutdown>) {
     // nothing
   } else if constexpr (std::same_as<M, Progress>) {
     a(m.done, m.total, m.cached);
   } else if constexpr (std::same_as<M, Tokens>) {
-    a(m.ids, m.bytes);
+    a(m.ids, m.bytes, m.logprobs);
+  } else if constexpr (std::same_as<M, Logprob>) {
+    a(m.id, m.logprob);
+  } else if constexpr (std::same_as<M, TokenLogprobs>) {
+    a(m.chosen, m.top);
   } else if constexpr (std::same_as<M, Usage>) {
-    a(m.prompt_tokens, m.completion_tokens, m.cached_tokens);
+    a(m.prompt_tokens, m.completion_tokens, m.cached_tokens, m.reasoning_tokens);
   } else if constexpr (std::same_as<M, Timings>) {
     a(m.queue_ms, m.prompt_ms, m.decode_ms, m.draft_ms);
   } else if constexpr (std::same_as<M, Drafts>) {
     a(m.passes, m.guessed, m.right);
   } else if constexpr (std::same_as<M, Finished>) {
-    a(m.reason, m.usage, m.timings, m.drafts);
+    a(m.reason, m.usage, m.timings, m.drafts, m.stop);
   } else if constexpr (std::same_as<M, Failed>) {
     a(m.code, m.message, m.retry);
   } else if constexpr (std::same_as<M, Limits>) {
@@ -52,7 +59,8 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Ready>) {
     a(m.limits);
   } else if constexpr (std::same_as<M, Work>) {
-    a(m.prompt_tokens, m.cached_tokens, m.answer_tokens, m.steps, m.failed_steps, m.drafts);
+    a(m.prompt_tokens, m.cached_tokens, m.answer_tokens, m.steps, m.failed_steps, m.drafts, m.masks,
+      m.mask_ns);
   } else if constexpr (std::same_as<M, Pulse>) {
     a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.n_kept, m.resident,
       m.anonymous, m.work);

@@ -48,9 +48,23 @@ struct Sampling {
 
 // ---- front to engine ----
 
+// The reasoning of an answer: text up to `close`.
+struct Reasoning {
+  bool open = false;  // the prompt ends inside it; otherwise the answer may open it by `begin`
+  std::string begin, close;      // the tags, not empty
+  int32_t budget = -1;           // tokens, the closing ones not counted; -1: no bound
+  std::vector<int32_t> wrap_up;  // what is written when the budget is used up; ends with `close`
+  bool operator==(const Reasoning&) const = default;
+};
+
+// Of Tokens: as natural logarithms, by the model's logits as they are, before penalties, biases,
+// masks, temperature and filters.
+inline constexpr int32_t kMaxTopLogprobs = 20;
+
 // A request. Answered by Progress and Tokens in any number, then by Finished or Failed exactly
 // once. Errors (as Failed): kInvalidArgument if an id is outside the vocabulary or the prompt
-// leaves no room for max_tokens, or there are too many biases; the front has checked all before.
+// leaves no room for max_tokens, there are too many biases, or the grammar cannot be read;
+// kUnsupported if the grammar is too large. The front has checked all before.
 struct Submit {
   std::vector<int32_t> ids;  // the prompt, at least one
   Sampling sampling;
@@ -64,6 +78,12 @@ struct Submit {
   // Where messages of the prompt begin, in tokens, rising: from there a later prompt is likely to
   // differ. May be empty.
   std::vector<int32_t> boundaries;
+  // What the answer must look like, from the end of its reasoning on if the prompt opened that: a
+  // grammar in GBNF (text/grammar/gbnf.h). Empty: anything. When the text is whole and nothing may
+  // follow, the answer ends with kStop.
+  std::string grammar;
+  std::optional<Reasoning> reasoning;
+  int32_t n_top_logprobs = -1;  // up to kMaxTopLogprobs; -1: none
   bool operator==(const Submit&) const = default;
 };
 
@@ -91,12 +111,25 @@ struct Progress {
   bool operator==(const Progress&) const = default;
 };
 
+struct Logprob {
+  int32_t id = 0;
+  float logprob = 0;
+  bool operator==(const Logprob&) const = default;
+};
+
+struct TokenLogprobs {
+  float chosen = 0;
+  std::vector<Logprob> top;  // falling, of equals the lower id first
+  bool operator==(const TokenLogprobs&) const = default;
+};
+
 // Tokens of the answer, as they come. `bytes` are the ones the stop matcher has let go: a part that
 // may still become a stop string is held back, one that did is never sent. They may be of earlier
 // ids, may be empty, and may end inside a UTF-8 character.
 struct Tokens {
   std::vector<int32_t> ids;
   std::string bytes;
+  std::vector<TokenLogprobs> logprobs;  // one an id, if asked for
   bool operator==(const Tokens&) const = default;
 };
 
@@ -111,6 +144,7 @@ struct Usage {
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;  // sampled ids, the stop id included
   int32_t cached_tokens = 0;      // of the prompt, not computed again
+  int32_t reasoning_tokens = 0;   // of the completion; 0 if Submit has no reasoning
   bool operator==(const Usage&) const = default;
 };
 
@@ -137,6 +171,7 @@ struct Finished {
   Usage usage;
   Timings timings;
   Drafts drafts;
+  std::string stop;  // kStopString: which of stops
   bool operator==(const Finished&) const = default;
 };
 
@@ -171,6 +206,8 @@ struct Work {
   uint64_t steps = 0;
   uint64_t failed_steps = 0;  // run again, or the end of their requests
   Drafts drafts;
+  uint64_t masks = 0;    // of grammars, one a row
+  uint64_t mask_ns = 0;  // that making them took
   bool operator==(const Work&) const = default;
 };
 

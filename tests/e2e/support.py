@@ -141,7 +141,7 @@ class Server:
 
     def _find_address(self):
         for line in self.log_lines:
-            match = re.search(r"serving .* on http://(.+):(\d+)$", line)
+            match = re.search(r"serving .* on https?://(.+):(\d+)$", line)
             if match:
                 self.host, self.port = match[1], int(match[2])
                 return True

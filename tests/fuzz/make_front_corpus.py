@@ -21,7 +21,7 @@ def ints(values):
 
 
 def frame(kind, payload, engine=1, request=7):
-    return struct.pack("<IHHIQ", len(payload), 3, kind, engine, request) + payload
+    return struct.pack("<IHHIQ", len(payload), 4, kind, engine, request) + payload
 
 
 def write(folder, name, data):
@@ -33,17 +33,20 @@ def wire_seeds():
     sampling = struct.pack("<fifffffi", 0.7, 40, 0.9, 0.05, 0.5, -0.5, 1.1, 64)
     sampling += b"\x01" + struct.pack("<Q", 42) + struct.pack("<Iif", 1, 7, -100.0)
     submit = ints([1, 2, 3]) + sampling + struct.pack("<I", 1) + text("\n") + ints([2]) + struct.pack("<i", 16)
+    submit += text('root ::= "a"') + b"\x01\x01" + text("<think>") + text("</think>")
+    submit += struct.pack("<i", 8) + ints([3]) + struct.pack("<i", 2)
     messages = {
         "submit": frame(1, submit),
         "cancel": frame(2, b""),
         "shutdown": frame(3, b"", request=0),
         "progress": frame(64, struct.pack("<iii", 1, 2, 0)),
-        "tokens": frame(65, ints([5]) + text("a")),
-        "finished": frame(66, b"\x00" + struct.pack("<iii", 3, 1, 0) + struct.pack("<ddd", 1, 2, 3)),
+        "tokens": frame(65, ints([5]) + text("a") + struct.pack("<IfIif", 1, -0.5, 1, 5, -0.5)),
+        "finished": frame(66, b"\x00" + struct.pack("<iiii", 3, 1, 0, 0) + struct.pack("<ddd", 1, 2, 3)
+                          + text("")),
         "failed": frame(67, b"\x06" + text("why") + b"\x01"),
         "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096), request=0),
         "pulse": frame(69, text("ready") + text("") + struct.pack("<iiii", 0, 0, 0, 0)
-                       + struct.pack("<6Q", 1 << 30, 1 << 20, 8, 7, 9, 0), request=0),
+                       + struct.pack("<8Q", 1 << 30, 1 << 20, 8, 7, 9, 0, 3, 400), request=0),
         "leaving": frame(70, b"\x05" + text("why"), request=0),
     }
     for name, data in messages.items():
@@ -71,8 +74,27 @@ def request_seeds():
     write("request", "completion", b"\x01" + json.dumps({"prompt": "hi", "stop": "x"}).encode())
     write("request", "ids", b"\x01" + json.dumps({"prompt": [[1, 2, 3]], "echo": False}).encode())
     write("request", "tokenize", b"\x02" + json.dumps({"content": "hi", "add_special": True}).encode())
-    write("request", "detokenize", b"\x03" + json.dumps({"tokens": [104, 105]}).encode())
+    write("request", "detokenize", b"\x07" + json.dumps({"tokens": [104, 105]}).encode())
     write("request", "deep", b"\x00" + b"[" * 100)
+    schema = {"type": "object", "properties": {"a": {"type": "string"}, "b": {"type": "integer"}},
+              "required": ["a"]}
+    function = {"name": "f", "strict": True, "parameters": schema}
+    ask = {"messages": [{"role": "user", "content": "a"}]}
+    write("request", "tools", b"\x00" + json.dumps({
+        **ask, "tools": [{"type": "function", "function": function}], "tool_choice": "required",
+        "logprobs": True, "top_logprobs": 2, "n": 2}).encode())
+    write("request", "grammar", b"\x00" + json.dumps({
+        **ask, "grammar": 'root ::= "a" [b-d]{2,3} | ("e")*', "reasoning_budget": 3}).encode())
+    write("request", "message", b"\x03" + json.dumps({
+        **ask, "max_tokens": 5, "system": "s", "tools": [{"name": "f", "input_schema": schema}],
+        "tool_choice": {"type": "any"}, "thinking": {"type": "enabled", "budget_tokens": 3}}).encode())
+    union = {"anyOf": [{"type": "integer", "minimum": 3}, {"$ref": "#/$defs/t"}]}
+    write("request", "response", b"\x04" + json.dumps({
+        "input": [{"role": "user", "content": "a"},
+                  {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
+                  {"type": "function_call_output", "call_id": "c", "output": "r"}],
+        "text": {"format": {"type": "json_schema", "name": "x", "schema": {
+            "type": "object", "properties": {"a": union}, "$defs": {"t": {"enum": [1, "x"]}}}}}}).encode())
 
 
 wire_seeds()

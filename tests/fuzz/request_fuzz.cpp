@@ -9,6 +9,9 @@
 #include "strata/base/error.h"
 #include "strata/server/api/chat.h"
 #include "strata/server/api/completions.h"
+#include "strata/server/api/messages.h"
+#include "strata/server/api/props.h"
+#include "strata/server/api/responses.h"
 #include "strata/server/api/tokenize.h"
 #include "strata/server/error_reply.h"
 #include "strata/server/testing/fake_engine.h"
@@ -25,7 +28,8 @@ struct World {
   server::Workers workers{1, 1};
   std::atomic<bool> draining = false;
   server::Metrics metrics;
-  server::Services services{config, frontend, engine, workers, metrics, draining, 0};
+  server::RunningTable running;
+  server::Services services{config, frontend, engine, workers, metrics, running, draining, 0};
 };
 
 void check(const World& world, const server::Generation& generation) {
@@ -46,7 +50,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   const std::string body(reinterpret_cast<const char*>(data) + 1, size - 1);
   try {
-    switch (data[0] % 4) {
+    switch (data[0] % 8) {
       case 0:
         check(world, server::read_chat(body, "id", world.services));
         break;
@@ -55,6 +59,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         break;
       case 2:
         server::tokenize(body, world.services);
+        break;
+      case 3:
+        check(world, server::read_message(body, "id", world.services));
+        break;
+      case 4:
+        check(world, server::read_response(body, "id", world.services));
+        break;
+      case 5:
+        server::count_tokens(body, world.services);
+        break;
+      case 6:
+        server::apply_template(body, world.services);
         break;
       default:
         server::detokenize(body, world.services);

@@ -111,7 +111,7 @@ struct Scratch {
 Scratch carve(const SampleRows& a, Carver& carver) {
   const int64_t vocab = a.logits.extent(1);
   return {carver.take<int32_t>(vocab), carver.take<float>(vocab),
-          carver.take<float>(a.logprobs.data() != nullptr ? vocab : 0)};
+          carver.take<float>(a.logprobs.rank() > 0 ? vocab : 0)};
 }
 
 int32_t choose(const SampleRows& a, const SampleParams& p, float* x, int32_t n, const Scratch& s) {

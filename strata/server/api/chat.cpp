@@ -1,164 +1,80 @@
 #include "strata/server/api/chat.h"
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "strata/base/format.h"
 #include "strata/server/api/chat_messages.h"
+#include "strata/server/api/chat_request.h"
+#include "strata/server/api/chat_shape.h"
 #include "strata/server/fields.h"
 #include "strata/server/json.h"
 #include "strata/server/request_error.h"
-#include "strata/server/sampling_fields.h"
-#include "strata/server/usage_json.h"
 
 namespace strata::server {
 namespace {
 
-class ChatShape final : public AnswerShape {
- public:
-  ChatShape(const std::string& request_id, std::string model)
-      : id_("chatcmpl-" + request_id), model_(std::move(model)), created_(unix_time()) {}
-
-  std::string opening() const override {
-    return chunk({{"role", "assistant"}, {"content", ""}}, nullptr);
-  }
-  std::string piece(const text::ReasoningSplit::Part& part) const override {
-    Json delta = Json::object();
-    if (!part.reasoning.empty()) delta["reasoning_content"] = part.reasoning;
-    if (!part.content.empty()) delta["content"] = part.content;
-    return chunk(std::move(delta), nullptr);
-  }
-  std::string closing(std::string_view finish_reason) const override {
-    return chunk(Json::object(), finish_reason);
-  }
-  std::string usage(const wire::Finished& end) const override {
-    Json body = head("chat.completion.chunk");
-    body["choices"] = Json::array();
-    add_end(body, end);
-    return dump(body);
-  }
-  std::string whole(const Whole& answer) const override {
-    Json message = {{"role", "assistant"}, {"content", answer.content}, {"refusal", nullptr}};
-    if (!answer.reasoning.empty()) message["reasoning_content"] = answer.reasoning;
-    Json body = head("chat.completion");
-    body["choices"] = Json::array({{{"index", 0},
-                                    {"message", std::move(message)},
-                                    {"logprobs", nullptr},
-                                    {"finish_reason", answer.finish_reason}}});
-    add_end(body, answer.end);
-    return dump(body);
-  }
-
- private:
-  Json head(const char* object) const {
-    return {{"id", id_}, {"object", object}, {"created", created_}, {"model", model_}};
-  }
-  std::string chunk(Json delta, Json finish_reason) const {
-    Json body = head("chat.completion.chunk");
-    body["choices"] = Json::array({{{"index", 0},
-                                    {"delta", std::move(delta)},
-                                    {"logprobs", nullptr},
-                                    {"finish_reason", std::move(finish_reason)}}});
-    return dump(body);
-  }
-
-  const std::string id_, model_;
-  const int64_t created_;
-};
-
 void refuse_unsupported(const Fields& body) {
-  refuse_unless_neutral(body, {"tools", "functions", "logprobs", "top_logprobs", "audio",
-                               "web_search_options", "prediction"});
-  const auto choice_is = [&](const char* name, const char* neutral) {
-    const Json* value = body.find(name);
-    return value == nullptr || (value->is_string() && *value == neutral);
-  };
-  for (const char* name : {"tool_choice", "function_call"})
-    if (!choice_is(name, "none") && !choice_is(name, "auto"))
-      unsupported_field(body.path(name), "is not supported");
-  if (const Json* format_json = body.object("response_format")) {
-    const Fields fields(*format_json, body.path("response_format"));
-    if (fields.string("type").value_or("") != "text")
-      unsupported_field(fields.path("type"), "only text is supported");
-  }
+  refuse_unless_neutral(body, {"functions", "audio", "web_search_options", "prediction"});
+  if (const Json* call = body.find("function_call");
+      call != nullptr && *call != "none" && *call != "auto")
+    unsupported_field(body.path("function_call"), "is not supported; use tool_choice");
   if (const Json* modalities = body.array("modalities", 16))
     for (const Json& each : *modalities)
       if (each != "text") unsupported_field(body.path("modalities"), "only text is supported");
 }
 
-// "false" for false is a mistake that a template would take for true.
-void check_variable(const std::string& path, const Json& value, bool must_be_bool) {
-  const bool looks_bool =
-      value == "true" || value == "false" || value == "True" || value == "False";
-  if (looks_bool || (must_be_bool && !value.is_boolean()))
-    refuse_field(path, format("must be true or false, not {}", kind_of(value)));
+void read_response_format(const Fields& body, ChatRequest& request) {
+  const Json* json = body.object("response_format");
+  if (json == nullptr) return;
+  const Fields fields(*json, body.path("response_format"));
+  const std::string type = fields.string("type").value_or("");
+  if (type == "text") return;
+  if (type == "json_object") return ask_for_json(request, nullptr, body.path("response_format"));
+  if (type != "json_schema")
+    unsupported_field(fields.path("type"), "must be text, json_object or json_schema");
+  const Json* named = fields.object("json_schema");
+  if (named == nullptr) refuse_field(fields.path("json_schema"), "is missing");
+  const Fields inner(*named, fields.path("json_schema"));
+  const Json* schema = inner.find("schema");
+  if (schema == nullptr) refuse_field(inner.path("schema"), "is missing");
+  ask_for_json(request, schema, inner.path("schema"));
 }
 
-std::vector<std::pair<std::string, text::Value>> read_variables(const Fields& body) {
-  std::vector<std::pair<std::string, text::Value>> result;
-  const auto add = [&](const std::string& path, const std::string& name, const Json& value) {
-    for (const auto& [known, unused] : result)
-      if (known == name) refuse_field(path, "is given twice");
-    result.emplace_back(name, to_value(value));
-  };
-  if (const Json* map = body.object("chat_template_kwargs")) {
-    const Fields fields(*map, body.path("chat_template_kwargs"));
-    for (const auto& [name, value] : map->items()) {
-      for (const char* ours :
-           {"messages", "tools", "documents", "add_generation_prompt", "bos_token", "eos_token"})
-        if (name == ours) refuse_field(fields.path(name), "is not the client's to set");
-      if (text::ChatTemplate::is_function(name))
-        refuse_field(fields.path(name), "is the name of a function of chat templates");
-      check_variable(fields.path(name), value, name == "enable_thinking");
-      add(fields.path(name), name, value);
-    }
-  }
-  if (const auto thinking = body.boolean("enable_thinking"))
-    add(body.path("enable_thinking"), "enable_thinking", *thinking);
-  if (const auto effort = body.string("reasoning_effort")) {
-    bool known = false;
-    for (const char* word : {"none", "minimal", "low", "medium", "high", "xhigh"})
-      known = known || *effort == word;
-    if (!known)
-      refuse_field(body.path("reasoning_effort"),
-                   "must be none, minimal, low, medium, high or xhigh");
-    add(body.path("reasoning_effort"), "reasoning_effort", *effort);
-  }
-  return result;
+int32_t read_logprobs(const Fields& body) {
+  const bool wanted = body.boolean("logprobs").value_or(false);
+  const auto top = body.integer("top_logprobs", 0, wire::kMaxTopLogprobs);
+  if (top && !wanted) refuse_field(body.path("top_logprobs"), "only with \"logprobs\": true");
+  return wanted ? static_cast<int32_t>(top.value_or(0)) : -1;
 }
 
 }  // namespace
 
+ChatRequest read_chat_request(const Fields& body, const Services& services) {
+  body.string("model");
+  refuse_unsupported(body);
+  ChatRequest request;
+  request.messages = read_messages(body);
+  request.tools = read_tools(body);
+  request.choice = read_tool_choice(body, request.tools);
+  request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
+  request.variables = read_variables(body);
+  read_response_format(body, request);
+  read_grammar_fields(body, request);
+  if (const auto budget = body.integer("reasoning_budget", 0, INT32_MAX))
+    request.reasoning_budget = static_cast<int32_t>(*budget);
+  request.fields =
+      read_generation_fields(body, services.config.default_sampling, services.frontend);
+  request.fields.n_top_logprobs = read_logprobs(body);
+  return request;
+}
+
 Generation read_chat(const std::string& body, const std::string& request_id,
                      const Services& services) {
   const Json json = parse_json(body);
-  const Fields fields(json, "");
-  fields.string("model");
-  refuse_unsupported(fields);
-  ChatPrompt chat;
-  chat.messages = read_messages(fields);
-  chat.variables = read_variables(fields);
-  GenerationFields options =
-      read_generation_fields(fields, services.config.default_sampling, services.frontend);
-  Prompt prompt;
-  try {
-    prompt = services.frontend.chat(
-        chat, [&](size_t n_bytes) { refuse_too_long(n_bytes, options.max_tokens, services); });
-  } catch (const RequestError&) {
-    throw;
-  } catch (const Error& e) {
-    // What the template raises concerns the messages.
-    if (e.code() != ErrorCode::kInvalidArgument) throw;
-    refuse_field("messages", e.what());
-  }
-
-  Generation result = make_generation(
-      std::move(prompt.ids), std::move(options),
-      std::make_unique<ChatShape>(request_id, services.config.model_name), services);
-  result.split_reasoning = true;
-  result.in_reasoning = prompt.in_reasoning;
-  return result;
+  ChatRequest request = read_chat_request(Fields(json, ""), services);
+  OpenAiStyle style{request_id, services.config.model_name, request.fields.include_usage,
+                    request.fields.n_top_logprobs >= 0};
+  return make_chat(std::move(request), chat_shape(std::move(style)), services);
 }
 
 }  // namespace strata::server

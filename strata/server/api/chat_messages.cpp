@@ -7,12 +7,6 @@
 #include "strata/server/request_error.h"
 
 namespace strata::server {
-namespace {
-
-constexpr size_t kMaxMessages = 10'000;
-constexpr size_t kMaxParts = 10'000;
-constexpr size_t kMaxCalls = 1'000;
-
 std::string read_role(const Fields& message) {
   const auto role = message.string("role");
   if (!role) refuse_field(message.path("role"), "is missing");
@@ -21,6 +15,31 @@ std::string read_role(const Fields& message) {
     if (*role == known) return *role;
   refuse_field(message.path("role"), "must be system, developer, user, assistant or tool");
 }
+
+text::Value read_arguments(const Fields& function) {
+  const Json* arguments = function.find("arguments");
+  const std::string path = function.path("arguments");
+  if (arguments == nullptr) return to_value(Json::object());
+  if (arguments->is_object()) return to_value(*arguments);
+  if (arguments->is_string()) {
+    const auto& text = arguments->get_ref<const std::string&>();
+    // Some clients say "no arguments" this way.
+    if (text.empty()) return to_value(Json::object());
+    try {
+      const Json value = parse_json(text, "the string");
+      if (value.is_object()) return to_value(value);
+    } catch (const RequestError& e) {
+      refuse_field(path, e.message());
+    }
+  }
+  refuse_field(path, "must be an object, or a string holding one");
+}
+
+namespace {
+
+constexpr size_t kMaxMessages = 10'000;
+constexpr size_t kMaxParts = 10'000;
+constexpr size_t kMaxCalls = 1'000;
 
 std::string read_parts(const Json& parts, const std::string& path) {
   if (parts.empty()) refuse_field(path, "must not be an empty list");
@@ -48,25 +67,6 @@ std::string read_content(const Fields& message, const std::string& role) {
     return read_parts(*message.array("content", kMaxParts), message.path("content"));
   refuse_field(message.path("content"),
                format("must be a string or a list of parts, not {}", kind_of(*content)));
-}
-
-text::Value read_arguments(const Fields& function) {
-  const Json* arguments = function.find("arguments");
-  const std::string path = function.path("arguments");
-  if (arguments == nullptr) return to_value(Json::object());
-  if (arguments->is_object()) return to_value(*arguments);
-  if (arguments->is_string()) {
-    const auto& text = arguments->get_ref<const std::string&>();
-    // Some clients say "no arguments" this way.
-    if (text.empty()) return to_value(Json::object());
-    try {
-      const Json value = parse_json(text, "the string");
-      if (value.is_object()) return to_value(value);
-    } catch (const RequestError& e) {
-      refuse_field(path, e.message());
-    }
-  }
-  refuse_field(path, "must be an object, or a string holding one");
 }
 
 std::vector<ToolCall> read_tool_calls(const Fields& message, const std::string& role) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "strata/server/fields.h"
@@ -14,7 +15,12 @@ namespace strata::server {
 // - content is a string or a list of text parts, which are put together without anything between.
 //   It may be null or missing in an assistant's message alone. Pictures and sound are refused;
 // - tool_calls of an assistant's message: arguments are an object, or a string holding one.
-// Errors: RequestError naming the path.
+// Errors of all: RequestError naming the path.
 std::vector<ChatMessage> read_messages(const Fields& body);
+
+// "role", with developer as system.
+std::string read_role(const Fields& message);
+// "arguments" of a call.
+text::Value read_arguments(const Fields& function);
 
 }  // namespace strata::server

@@ -5,7 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -364,42 +366,72 @@ TEST(Chat, F039_Seeds) {
               HasSubstr("not a number of more than 64 bits"));
 }
 
-TEST(Chat, F040_OnlyOneAnswer) {
+TEST(Chat, F040_SeveralAnswers) {
   TestServer server;
-  server.engine.answer_with({"a"});
-  for (const char* stream : {"true", "false"}) {
-    for (const char* n : {"1", "null"})
-      EXPECT_EQ(server.post(kChat, chat(format("\"n\":{},\"stream\":{}", n, stream))).status, 200);
-    for (const char* n : {"0", "2", "128", "\"2\"", "-1", "1.0"}) {
-      expect_refused(server, kChat, chat(format("\"n\":{},\"stream\":{}", n, stream)), "n");
-      expect_refused(server, kCompletions, completion(format("\"n\":{}", n)), "n");
+  server.engine.answer_with({"a", "b"});
+  size_t n_submits = 0;
+  for (const char* path : {kChat, kCompletions}) {
+    const auto make = [&](const std::string& more) {
+      return path == kChat ? chat(more) : completion(more);
+    };
+    for (const char* n : {"1", "null"}) {
+      const json body = json::parse(server.post(path, make(format("\"n\":{}", n))).body);
+      EXPECT_EQ(body["choices"].size(), 1u);
+      ++n_submits;
     }
+    const json body = json::parse(server.post(path, make("\"n\":3,\"seed\":7")).body);
+    ASSERT_EQ(body["choices"].size(), 3u);
+    std::set<uint64_t> seeds;
+    for (size_t i = 0; i < 3; ++i) {
+      EXPECT_EQ(body["choices"][i]["index"], i);
+      seeds.insert(server.engine.wait_for_submit(++n_submits).sampling.seed.value());
+    }
+    EXPECT_EQ(seeds.size(), 3u);
+    EXPECT_TRUE(seeds.contains(7));
+    // The prompt counts once.
+    EXPECT_EQ(body["usage"]["prompt_tokens"], 4);
+    EXPECT_EQ(body["usage"]["completion_tokens"], 6);
+    const Reply stream = server.post(
+        path, make("\"n\":2,\"stream\":true,\"stream_options\":{\"include_usage\":true}"));
+    n_submits += 2;
+    std::map<int, std::string> texts, reasons;
+    for (const std::string& data : stream.events()) {
+      if (data == "[DONE]") continue;
+      const json event = json::parse(data);
+      for (const json& choice : event["choices"]) {
+        std::string& text = texts[choice["index"].get<int>()];
+        text += choice.value("text", choice.value("delta", json::object()).value("content", ""));
+        if (!choice["finish_reason"].is_null())
+          reasons[choice["index"].get<int>()] += choice["finish_reason"].get<std::string>();
+      }
+    }
+    EXPECT_EQ(texts, (std::map<int, std::string>{{0, "ab"}, {1, "ab"}}));
+    EXPECT_EQ(reasons, (std::map<int, std::string>{{0, "stop"}, {1, "stop"}}));
+    for (const char* n : {"0", "17", "128", "\"2\"", "-1", "1.0"})
+      expect_refused(server, path, make(format("\"n\":{}", n)), "n");
   }
 }
 
-TEST(Chat, WhatIsNotThereYetIsRefusedByName) {
+TEST(Chat, WhatIsNotThereIsRefusedByName) {
   TestServer server;
   const std::vector<std::pair<std::string, std::string>> fields = {
-      {"tools", "[{\"type\":\"function\",\"function\":{\"name\":\"f\"}}]"},
       {"tools", "\"x\""},
-      {"logprobs", "true"},
       {"top_logprobs", "3"},
       {"functions", "[{}]"},
+      {"function_call", "{\"name\":\"f\"}"},
       {"tool_choice", "\"required\""},
       {"audio", "{\"voice\":\"x\"}"},
+      {"prediction", "{\"type\":\"content\"}"},
+      {"web_search_options", "{\"a\":1}"},
+      {"modalities", "[\"audio\"]"},
   };
   for (const auto& [name, value] : fields)
     expect_refused(server, kChat, chat(format("\"{}\":{}", name, value)), name);
-  expect_refused(server, kChat, chat("\"response_format\":{\"type\":\"json_object\"}"),
+  expect_refused(server, kChat, chat("\"response_format\":{\"type\":\"xml\"}"),
                  "response_format.type");
   for (const auto& [name, value] : std::vector<std::pair<std::string, std::string>>{
-           {"echo", "true"}, {"suffix", "\"x\""}, {"logprobs", "0"}, {"best_of", "2"}})
+           {"echo", "true"}, {"suffix", "\"x\""}, {"logprobs", "21"}, {"best_of", "2"}})
     expect_refused(server, kCompletions, completion(format("\"{}\":{}", name, value)), name);
-  expect_refused(
-      server, kChat,
-      with_messages("[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":\"a\"},"
-                    "{\"type\":\"image_url\",\"image_url\":{\"url\":\"x\"}}]}]"),
-      "messages[0].content[1].type");
   server.engine.answer_with({"a"});
   EXPECT_EQ(server
                 .post(kChat, chat("\"tools\":[],\"logprobs\":false,\"response_format\":"
@@ -407,6 +439,21 @@ TEST(Chat, WhatIsNotThereYetIsRefusedByName) {
                                   "\"store\":false,\"metadata\":{},\"unknown\":1"))
                 .status,
             200);
+}
+
+// F-140: nothing is ever fetched, whatever the address.
+TEST(Chat, F140_PicturesAreRefusedUnseen) {
+  TestServer server;
+  for (const char* url : {"http://127.0.0.1:1/", "http://169.254.169.254/", "http://[::1]/",
+                          "file:///etc/hostname", "/etc/hostname", "data:image/png;base64,AAAA"}) {
+    const std::string part =
+        format("{{\"type\":\"image_url\",\"image_url\":{{\"url\":\"{}\"}}}}", url);
+    expect_refused(server, kChat,
+                   with_messages("[{\"role\":\"user\",\"content\":[{\"type\":\"text\",\"text\":"
+                                 "\"a\"}," +
+                                 part + "]}]"),
+                   "messages[0].content[1].type");
+  }
 }
 
 TEST(Chat, F041_BodiesThatAreNoRequests) {
@@ -498,7 +545,7 @@ TEST(Chat, F018_EdgesOfTheListOfMessages) {
                  "messages");
 }
 
-TEST(Chat, CallsOfEarlierTurnsReachTheTemplateAsObjects) {
+TEST(Chat, F023_CallsOfEarlierTurnsReachTheTemplateAsObjects) {
   TestServer server;
   server.engine.answer_with({"a"});
   const auto with_arguments = [](const std::string& arguments) {

@@ -21,11 +21,7 @@ class FakeFrontend final : public Frontend {
 
   Prompt chat(const ChatPrompt& prompt,
               const text::PromptBuilder::Rendered& rendered) const override {
-    std::string text;
-    for (const ChatMessage& message : prompt.messages) {
-      if (message.content == "raise") throw Error(ErrorCode::kInvalidArgument, "line 3: raised");
-      text += message.role + ":" + message.content + "\n";
-    }
+    const std::string text = chat_text(prompt);
     if (rendered) rendered(text.size());
     Prompt result;
     for (const auto& [name, value] : prompt.variables)
@@ -35,6 +31,16 @@ class FakeFrontend final : public Frontend {
     last_ = prompt;
     return result;
   }
+  std::string chat_text(const ChatPrompt& prompt) const override {
+    std::string text;
+    for (const ChatMessage& message : prompt.messages) {
+      if (message.content == "raise") throw Error(ErrorCode::kInvalidArgument, "line 3: raised");
+      text += message.role + ":" + message.content + "\n";
+    }
+    return text;
+  }
+  text::CallFormat call_format() const override { return calls; }
+  bool mentions(std::string_view) const override { return true; }
   std::vector<int32_t> encode(std::string_view text, bool) const override {
     if (on_encode) on_encode(text.size());
     std::vector<int32_t> ids;
@@ -62,6 +68,8 @@ class FakeFrontend final : public Frontend {
     return last_;
   }
   bool add_bos = false;
+  // Set before the first request.
+  text::CallFormat calls = text::CallFormat::kXml;
   // Before each text is made tokens. Set before the first request.
   std::function<void(size_t n_bytes)> on_encode;
 

@@ -135,7 +135,12 @@ std::vector<int32_t> forced_tokens(const Matcher& matcher, const TokenTrie& trie
   if (forced.empty()) return {};
   Matcher behind(matcher);
   STRATA_CHECK(behind.accept(forced));
-  std::vector<int32_t> ids = tokenizer.encode(forced, SpecialParsing::kNone);
+  // Tags of calls are tokens of their own, which the model knows them by; what steers it is none.
+  std::vector<int32_t> ids = tokenizer.encode(forced, SpecialParsing::kAllow);
+  const auto steers = [&](int32_t id) { return tokenizer.is_control(id); };
+  if (std::any_of(ids.begin(), ids.end(), steers)) {
+    ids = tokenizer.encode(forced, SpecialParsing::kNone);
+  }
   if (!behind.may_continue()) return ids;
   std::string_view rest = forced;
   for (size_t i = 0; i < ids.size(); ++i) {

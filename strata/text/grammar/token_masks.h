@@ -38,6 +38,8 @@ class TokenMasks {
   bool mask(const Matcher& matcher, std::span<uint64_t> mask) const;
 
   const CompiledGrammar& grammar() const { return *grammar_; }
+  // For the matchers that follow it.
+  const std::shared_ptr<const CompiledGrammar>& shared_grammar() const { return grammar_; }
   const TokenTrie& trie() const { return *trie_; }
   size_t n_cache_bytes() const { return n_cache_bytes_.load(std::memory_order_relaxed); }
 

@@ -39,8 +39,16 @@ std::vector<Event> all_events() {
       Finished{Reason::kStopString, {5, 6, 1}, {0.5, 1.25, 1e9}},
       Failed{ErrorCode::kCancelled, "too late", true},
       Ready{{512, 511, 4, 4096}},
-      Pulse{
-          "reading 3 %", "a step on device 0", 12, 512, 3, 4, 1ull << 40, 5, {1, 2, 1ull << 33, 4}},
+      Pulse{"reading 3 %",
+            "a step on device 0",
+            12,
+            512,
+            3,
+            4,
+            6,
+            1ull << 40,
+            5,
+            {1, 2, 1ull << 33, 4}},
       Leaving{ErrorCode::kDeviceLost, "the card is gone"},
   };
 }

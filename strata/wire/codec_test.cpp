@@ -26,6 +26,11 @@ Submit sample_submit() {
   s.stops = {"\n", std::string("nul\0inside", 10), "\xF0\x9F\x98\x80"};
   s.stop_ids = {2, 3};
   s.max_tokens = 17;
+  s.sent = {4, 5};
+  s.boundaries = {1, 3};
+  s.grammar = "root ::= \"a\"";
+  s.reasoning = {true, "<think>", "</think>", 8, {6, 7}};
+  s.n_top_logprobs = 3;
   return s;
 }
 
@@ -35,8 +40,9 @@ std::vector<Event> all_events() {
   return {
       Progress{3, 100, 2},
       Tokens{{1, 2, 3}, "half \xE2\x82"},
+      Tokens{{1, 2}, "", {{-0.5f, {{1, -0.5f}, {2, -1.5f}}}, {-3, {}}}},
       Tokens{},
-      Finished{Reason::kStopString, {5, 6, 1}, {0.5, 1.25, 1e9}},
+      Finished{Reason::kStopString, {5, 6, 1, 2}, {0.5, 1.25, 1e9, 3}, {4, {3, 2}, {2, 1}}, "END"},
       Failed{ErrorCode::kCancelled, "too late", true},
       Ready{{512, 511, 4, 4096}},
       Pulse{"reading 3 %",
@@ -45,10 +51,10 @@ std::vector<Event> all_events() {
             512,
             3,
             4,
-            6,
+            9,
             1ull << 40,
             5,
-            {1, 2, 1ull << 33, 4}},
+            {1, 2, 1ull << 33, 4, 6, {7, {8}, {9}}, 10, 11}},
       Leaving{ErrorCode::kDeviceLost, "the card is gone"},
   };
 }

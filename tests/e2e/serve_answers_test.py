@@ -170,9 +170,12 @@ class Answers(unittest.TestCase):
         self.assertGreater(len({story() for _ in range(4)}), 1)
         self.refused(CHAT, question(seed=-1), "seed")
 
-    def test_F040_one_answer_and_no_more(self):
+    def test_F040_the_number_of_answers(self):
         self.assertEqual(content_of(self.post(CHAT, question(n=1))), PIANO)
-        for n in (0, 2, 128, "2"):
+        choices = self.post(CHAT, question(n=2)).json()["choices"]
+        self.assertEqual([(c["index"], c["message"]["content"]) for c in choices],
+                         [(0, PIANO), (1, PIANO)])
+        for n in (0, 10_000, "2"):
             for stream in (False, True):
                 self.refused(CHAT, question(n=n, stream=stream), "n")
 
@@ -186,11 +189,13 @@ class Answers(unittest.TestCase):
             self.assertEqual("".join(parts), whole)
 
     def test_what_is_not_there_is_refused_by_name(self):
-        for field, value in (("tools", [{"type": "function"}]), ("logprobs", True),
-                             ("response_format", {"type": "json_object"})):
-            self.assertIn(field, self.refused(CHAT, question(**{field: value}),
-                                              field if field != "response_format" else
-                                              "response_format.type")["message"] + field)
+        for field, value, named in (
+                ("tools", [{"type": "function"}], "tools[0].function"),
+                ("response_format", {"type": "xml"}, "response_format.type"),
+                ("messages", [{"role": "user", "content": [
+                    {"type": "image_url", "image_url": {"url": "data:,"}}]}],
+                 "messages[0].content[0].type")):
+            self.refused(CHAT, question(**{field: value}), named)
 
     def test_F041_after_bodies_that_are_no_requests_the_next_one_is_answered(self):
         for body in ("", "{:", "[]", "5", "true", '{"messages": {}}', '{"messages": 5}', "\ufeff{}",
@@ -211,7 +216,8 @@ class Answers(unittest.TestCase):
 
 class Defaults(unittest.TestCase):
     def test_the_servers_sampling_holds_for_what_a_request_leaves_out(self):
-        with Server("--temp", "0", "--weights", "copied", "--device", "sim", model=DEMO) as server:
+        with Server("--temp", "0", "--weights", "copied", "--device", "sim", "--prefill", "32",
+                    "--max-context", "1024", model=DEMO) as server:
             body = {"messages": [{"role": "user", "content": "What is a piano?"}]}
             self.assertEqual(content_of(server.post(CHAT, body)), PIANO)
 

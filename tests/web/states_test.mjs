@@ -67,11 +67,14 @@ test('a refusal is shown in the words of the server and not asked again', async 
 });
 
 test('a stream that is cut keeps what came, and the next try stands beside it', async () => {
+  let cut;
   script.answer = (_, reply) => {
     openStream(reply).delta({ content: 'Half an ans' });
-    setTimeout(() => reply.destroy(), 100);
+    cut = () => reply.destroy();
   };
   await ask('x');
+  await last().getByText('Half an ans').waitFor();
+  cut();
   await last().getByText('The connection ended before the answer did.').waitFor();
   assert.equal(await last().locator('.prose').innerText(), 'Half an ans');
   script.answer = (_, reply) => say(reply, 'Whole.');

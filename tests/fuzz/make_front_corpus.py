@@ -33,20 +33,23 @@ def wire_seeds():
     sampling = struct.pack("<fifffffi", 0.7, 40, 0.9, 0.05, 0.5, -0.5, 1.1, 64)
     sampling += b"\x01" + struct.pack("<Q", 42) + struct.pack("<Iif", 1, 7, -100.0)
     submit = ints([1, 2, 3]) + sampling + struct.pack("<I", 1) + text("\n") + ints([2]) + struct.pack("<i", 16)
-    submit += text('root ::= "a"') + b"\x01\x01" + text("<think>") + text("</think>")
+    submit += ints([7]) + ints([1]) + text('root ::= "a"') + b"\x01\x01" + text("<think>") + text("</think>")
     submit += struct.pack("<i", 8) + ints([3]) + struct.pack("<i", 2)
+    drafts = struct.pack("<Q", 5) + 2 * (struct.pack("<I", 1) + struct.pack("<Q", 3))
     messages = {
         "submit": frame(1, submit),
         "cancel": frame(2, b""),
         "shutdown": frame(3, b"", request=0),
         "progress": frame(64, struct.pack("<iii", 1, 2, 0)),
         "tokens": frame(65, ints([5]) + text("a") + struct.pack("<IfIif", 1, -0.5, 1, 5, -0.5)),
-        "finished": frame(66, b"\x00" + struct.pack("<iiii", 3, 1, 0, 0) + struct.pack("<ddd", 1, 2, 3)
+        "finished": frame(66, b"\x00" + struct.pack("<iiii", 3, 1, 0, 0)
+                          + struct.pack("<dddd", 1, 2, 3, 0) + drafts
                           + text("")),
         "failed": frame(67, b"\x06" + text("why") + b"\x01"),
         "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096), request=0),
-        "pulse": frame(69, text("ready") + text("") + struct.pack("<iiii", 0, 0, 0, 0)
-                       + struct.pack("<8Q", 1 << 30, 1 << 20, 8, 7, 9, 0, 3, 400), request=0),
+        "pulse": frame(69, text("ready") + text("") + struct.pack("<iiiii", 0, 0, 0, 0, 1)
+                       + struct.pack("<7Q", 1 << 30, 1 << 20, 8, 2, 7, 9, 0) + drafts
+                       + struct.pack("<2Q", 3, 400), request=0),
         "leaving": frame(70, b"\x05" + text("why"), request=0),
     }
     for name, data in messages.items():

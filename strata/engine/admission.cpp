@@ -30,10 +30,8 @@ std::string objection(const wire::Submit& submit, const model::Instance& instanc
   const auto in_vocabulary = [&](int32_t id) { return id >= 0 && id < n_vocab; };
   if (!std::ranges::all_of(submit.ids, in_vocabulary) ||
       !std::ranges::all_of(submit.sent, in_vocabulary) ||
-      !std::ranges::all_of(biases, in_vocabulary, &wire::LogitBias::id)) {
-    return format("a token id is outside the vocabulary of {}", n_vocab);
-  }
-  if (submit.reasoning && !std::ranges::all_of(submit.reasoning->wrap_up, in_vocabulary)) {
+      !std::ranges::all_of(biases, in_vocabulary, &wire::LogitBias::id) ||
+      (submit.reasoning && !std::ranges::all_of(submit.reasoning->wrap_up, in_vocabulary))) {
     return format("a token id is outside the vocabulary of {}", n_vocab);
   }
   if (submit.reasoning && (submit.reasoning->begin.empty() || submit.reasoning->close.empty())) {

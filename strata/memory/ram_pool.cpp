@@ -14,8 +14,8 @@ namespace {
 
 // Reads at the same time: enough that a drive is busy, each of about a MiB.
 constexpr int kDepth = 16, kLeastDepth = 3;
-// A drive that sleeps takes some seconds; one that is gone never comes.
 constexpr Bytes kBlock = io::DirectReader::kBlock;
+// A drive that sleeps takes some seconds; one that is gone never comes.
 constexpr std::chrono::milliseconds kSilence = std::chrono::minutes(1);
 
 Bytes largest_part(const std::vector<RamPool::Layer>& layers) {

@@ -14,6 +14,8 @@ namespace strata::server {
 
 // Why an answer ended.
 enum class Finish { kStop, kStopString, kLength, kToolCalls };
+// As OpenAI's API says it: "stop", "length", "tool_calls".
+const char* name(Finish finish);
 
 // A token with its log-probability and the likeliest ones in its place, as bytes.
 struct TokenLogprob {

@@ -16,17 +16,6 @@
 namespace strata::server {
 namespace {
 
-const char* name(Finish finish) {
-  switch (finish) {
-    case Finish::kLength:
-      return "length";
-    case Finish::kToolCalls:
-      return "tool_calls";
-    default:
-      return "stop";
-  }
-}
-
 void add(wire::Drafts& all, const wire::Drafts& more) {
   all.passes += more.passes;
   all.guessed.resize(std::max(all.guessed.size(), more.guessed.size()));
@@ -307,6 +296,19 @@ class Running : public std::enable_shared_from_this<Running> {
 };
 
 }  // namespace
+
+const char* name(Finish finish) {
+  switch (finish) {
+    case Finish::kLength:
+      return "length";
+    case Finish::kToolCalls:
+      return "tool_calls";
+    case Finish::kStop:
+    case Finish::kStopString:
+      break;
+  }
+  return "stop";
+}
 
 std::string call_id(const std::string& request_id, int choice, size_t index) {
   return format("call_{}_{}_{}", request_id, choice, index);

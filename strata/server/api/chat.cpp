@@ -54,7 +54,7 @@ ChatRequest read_chat_request(const Fields& body, const Services& services) {
   refuse_unsupported(body);
   ChatRequest request;
   request.messages = read_messages(body);
-  request.tools = read_tools(body);
+  request.tools = read_tools(body, kChatTools);
   request.choice = read_tool_choice(body, request.tools);
   request.parallel_calls = body.boolean("parallel_tool_calls").value_or(true);
   request.variables = read_variables(body);

@@ -13,19 +13,6 @@
 namespace strata::server {
 namespace {
 
-const char* name(Finish finish) {
-  switch (finish) {
-    case Finish::kLength:
-      return "length";
-    case Finish::kToolCalls:
-      return "tool_calls";
-    case Finish::kStop:
-    case Finish::kStopString:
-      break;
-  }
-  return "stop";
-}
-
 // What a probability of 0 becomes, which JSON cannot say otherwise.
 double finite(float logprob) { return std::max(static_cast<double>(logprob), -9999.0); }
 
@@ -35,10 +22,52 @@ Json token_json(const std::string& bytes, float logprob) {
   return {{"token", bytes}, {"logprob", finite(logprob)}, {"bytes", std::move(list)}};
 }
 
-class ChatShape final : public AnswerShape {
+// What both kinds of answers have: their head and how a stream ends.
+class OpenAiShape : public AnswerShape {
+ public:
+  std::string end(const std::vector<Answer>&, const Totals& totals) override {
+    std::string events;
+    if (style_.include_usage) {
+      Json body = head(event_object_);
+      body["choices"] = Json::array();
+      add_end(body, totals);
+      events = sse_event(dump(body));
+    }
+    return events + sse_event("[DONE]");
+  }
+  std::string failed(const Response& error) override {
+    return sse_event(error.body) + sse_event("[DONE]");
+  }
+
+ protected:
+  // event_object: what an event of a stream calls itself.
+  OpenAiShape(OpenAiStyle style, const char* id_prefix, const char* event_object)
+      : style_(std::move(style)),
+        event_object_(event_object),
+        id_(id_prefix + style_.request_id),
+        created_(unix_time()) {}
+
+  const OpenAiStyle& style() const { return style_; }
+  Json head(const char* object) const {
+    return {{"id", id_}, {"object", object}, {"created", created_}, {"model", style_.model}};
+  }
+  std::string event(Json choice) const {
+    Json body = head(event_object_);
+    body["choices"] = Json::array({std::move(choice)});
+    return sse_event(dump(body));
+  }
+
+ private:
+  const OpenAiStyle style_;
+  const char* const event_object_;
+  const std::string id_;
+  const int64_t created_;
+};
+
+class ChatShape final : public OpenAiShape {
  public:
   explicit ChatShape(OpenAiStyle style)
-      : style_(std::move(style)), id_("chatcmpl-" + style_.request_id), created_(unix_time()) {}
+      : OpenAiShape(std::move(style), "chatcmpl-", "chat.completion.chunk") {}
 
   std::string parts(int choice, const AnswerParts& parts, const Logprobs& logprobs) override {
     std::string events = opening(choice);
@@ -53,25 +82,12 @@ class ChatShape final : public AnswerShape {
   std::string finished(int choice, const Answer& answer, const Totals&) override {
     return opening(choice) + chunk(choice, Json::object(), name(answer.finish), {});
   }
-  std::string end(const std::vector<Answer>&, const Totals& totals) override {
-    std::string events;
-    if (style_.include_usage) {
-      Json body = head("chat.completion.chunk");
-      body["choices"] = Json::array();
-      add_end(body, totals);
-      events = sse_event(dump(body));
-    }
-    return events + sse_event("[DONE]");
-  }
-  std::string failed(const Response& error) override {
-    return sse_event(error.body) + sse_event("[DONE]");
-  }
   std::string whole(const std::vector<Answer>& answers, const Totals& totals) override {
     Json choices = Json::array();
     for (const Answer& answer : answers)
       choices.push_back({{"index", choices.size()},
                          {"message", message(answer)},
-                         {"logprobs", logprobs_json(answer.logprobs, style_.logprobs)},
+                         {"logprobs", logprobs_json(answer.logprobs, style().logprobs)},
                          {"finish_reason", name(answer.finish)}});
     Json body = head("chat.completion");
     body["choices"] = std::move(choices);
@@ -80,10 +96,6 @@ class ChatShape final : public AnswerShape {
   }
 
  private:
-  Json head(const char* object) const {
-    return {{"id", id_}, {"object", object}, {"created", created_}, {"model", style_.model}};
-  }
-
   static Json call_json(const Call& call) {
     return {{"id", call.id},
             {"type", "function"},
@@ -111,7 +123,7 @@ class ChatShape final : public AnswerShape {
       case AnswerPart::Kind::kCall: {
         Json call = {{"index", n_calls}};
         const auto index = static_cast<size_t>(n_calls++);
-        call.update(call_json({call_id(style_.request_id, choice, index), part.text, ""}));
+        call.update(call_json({call_id(style().request_id, choice, index), part.text, ""}));
         return {{"tool_calls", Json::array({std::move(call)})}};
       }
       case AnswerPart::Kind::kArguments:
@@ -128,12 +140,10 @@ class ChatShape final : public AnswerShape {
   }
 
   std::string chunk(int choice, Json delta, Json finish_reason, const Logprobs& logprobs) const {
-    Json body = head("chat.completion.chunk");
-    body["choices"] = Json::array({{{"index", choice},
-                                    {"delta", std::move(delta)},
-                                    {"logprobs", logprobs_json(logprobs, !logprobs.empty())},
-                                    {"finish_reason", std::move(finish_reason)}}});
-    return sse_event(dump(body));
+    return event({{"index", choice},
+                  {"delta", std::move(delta)},
+                  {"logprobs", logprobs_json(logprobs, !logprobs.empty())},
+                  {"finish_reason", std::move(finish_reason)}});
   }
 
   static Json logprobs_json(const Logprobs& logprobs, bool wanted) {
@@ -148,16 +158,13 @@ class ChatShape final : public AnswerShape {
     return {{"content", std::move(content)}, {"refusal", nullptr}};
   }
 
-  const OpenAiStyle style_;
-  const std::string id_;
-  const int64_t created_;
   std::map<int, int> n_calls_;  // of each answer that has begun
 };
 
-class CompletionShape final : public AnswerShape {
+class CompletionShape final : public OpenAiShape {
  public:
   explicit CompletionShape(OpenAiStyle style)
-      : style_(std::move(style)), id_("cmpl-" + style_.request_id), created_(unix_time()) {}
+      : OpenAiShape(std::move(style), "cmpl-", "text_completion") {}
 
   std::string parts(int choice, const AnswerParts& parts, const Logprobs& logprobs) override {
     std::string text;
@@ -169,27 +176,14 @@ class CompletionShape final : public AnswerShape {
   std::string finished(int choice, const Answer& answer, const Totals&) override {
     return event(choice_json(choice, "", name(answer.finish)));
   }
-  std::string end(const std::vector<Answer>&, const Totals& totals) override {
-    std::string events;
-    if (style_.include_usage) {
-      Json body = head();
-      body["choices"] = Json::array();
-      add_end(body, totals);
-      events = sse_event(dump(body));
-    }
-    return events + sse_event("[DONE]");
-  }
-  std::string failed(const Response& error) override {
-    return sse_event(error.body) + sse_event("[DONE]");
-  }
   std::string whole(const std::vector<Answer>& answers, const Totals& totals) override {
-    Json body = head();
+    Json body = head("text_completion");
     Json& choices = body["choices"] = Json::array();
     for (const Answer& answer : answers) {
       Json json =
           choice_json(static_cast<int>(choices.size()), answer.content, name(answer.finish));
       size_t offset = 0;
-      if (style_.logprobs) json["logprobs"] = logprobs_json(answer.logprobs, offset);
+      if (style().logprobs) json["logprobs"] = logprobs_json(answer.logprobs, offset);
       choices.push_back(std::move(json));
     }
     add_end(body, totals);
@@ -197,20 +191,11 @@ class CompletionShape final : public AnswerShape {
   }
 
  private:
-  Json head() const {
-    return {
-        {"id", id_}, {"object", "text_completion"}, {"created", created_}, {"model", style_.model}};
-  }
   static Json choice_json(int choice, const std::string& text, Json finish_reason) {
     return {{"index", choice},
             {"text", text},
             {"logprobs", nullptr},
             {"finish_reason", std::move(finish_reason)}};
-  }
-  std::string event(Json choice) const {
-    Json body = head();
-    body["choices"] = Json::array({std::move(choice)});
-    return sse_event(dump(body));
   }
 
   // Lists side by side; `offset` counts the bytes of the tokens before.
@@ -244,9 +229,6 @@ class CompletionShape final : public AnswerShape {
     }
   }
 
-  const OpenAiStyle style_;
-  const std::string id_;
-  const int64_t created_;
   std::map<int, size_t> offsets_;
 };
 

@@ -133,25 +133,6 @@ class MessageReader {
   std::vector<ChatMessage> messages_;
 };
 
-Tools read_anthropic_tools(const Fields& body) {
-  const Json* list = body.array("tools", kMaxTools);
-  if (list == nullptr) return {};
-  Tools tools;
-  for (size_t i = 0; i < list->size(); ++i) {
-    const Fields tool((*list)[i], format("{}[{}]", body.path("tools"), i));
-    if (tool.string("type").value_or("custom") != "custom")
-      unsupported_field(tool.path("type"), "only custom tools are supported");
-    const auto name = tool.string("name");
-    if (!name) refuse_field(tool.path("name"), "is missing");
-    check_tool_name(*name, tool.path("name"));
-    tools.push_back(make_tool(*name, tool.string("description").value_or(""),
-                              tool.object("input_schema"), tool.path("input_schema")));
-    tools.back().strict = tool.boolean("strict").value_or(false);
-  }
-  check_tools(tools, body.path("tools"));
-  return tools;
-}
-
 void read_anthropic_choice(const Fields& body, ChatRequest& request) {
   const Json* json = body.object("tool_choice");
   if (json == nullptr) return;
@@ -193,7 +174,7 @@ ChatRequest read_request(const Fields& body, const Services& services) {
       body, {"container", "mcp_servers", "context_management", "output_format", "output_config"});
   ChatRequest request;
   request.messages = MessageReader().read(body);
-  request.tools = read_anthropic_tools(body);
+  request.tools = read_tools(body, kAnthropicTools);
   read_anthropic_choice(body, request);
   read_thinking(body, request);
   request.fields = read_generation_fields(body, services.config.default_sampling, services.frontend,

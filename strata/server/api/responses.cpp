@@ -116,25 +116,6 @@ class ItemReader {
   std::vector<ChatMessage> messages_;
 };
 
-Tools read_response_tools(const Fields& body) {
-  const Json* list = body.array("tools", kMaxTools);
-  if (list == nullptr) return {};
-  Tools tools;
-  for (size_t i = 0; i < list->size(); ++i) {
-    const Fields tool((*list)[i], format("{}[{}]", body.path("tools"), i));
-    if (tool.string("type").value_or("") != "function")
-      unsupported_field(tool.path("type"), "only functions are supported");
-    const auto name = tool.string("name");
-    if (!name) refuse_field(tool.path("name"), "is missing");
-    check_tool_name(*name, tool.path("name"));
-    tools.push_back(make_tool(*name, tool.string("description").value_or(""),
-                              tool.object("parameters"), tool.path("parameters")));
-    tools.back().strict = tool.boolean("strict").value_or(false);
-  }
-  check_tools(tools, body.path("tools"));
-  return tools;
-}
-
 ToolChoice read_response_choice(const Fields& body, const Tools& tools) {
   const Json* value = body.find("tool_choice");
   if (value == nullptr || value->is_string()) return read_tool_choice(body, tools);
@@ -187,7 +168,7 @@ Generation read_response(const std::string& body, const std::string& request_id,
   ChatRequest request;
   request.messages = ItemReader().read(fields);
   request.messages_path = "input";
-  request.tools = read_response_tools(fields);
+  request.tools = read_tools(fields, kResponseTools);
   request.choice = read_response_choice(fields, request.tools);
   request.parallel_calls = fields.boolean("parallel_tool_calls").value_or(true);
   if (const Json* reasoning = fields.object("reasoning")) {

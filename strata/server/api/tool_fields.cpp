@@ -13,8 +13,6 @@ namespace {
 
 constexpr size_t kMaxNameBytes = 128;
 
-}  // namespace
-
 void check_tool_name(const std::string& name, const std::string& path) {
   if (name.empty()) refuse_field(path, "must not be empty");
   if (name.size() > kMaxNameBytes)
@@ -43,6 +41,27 @@ void check_tools(const Tools& tools, const std::string& path) {
                    format("there is a tool \"{}\" already", tools[i].name));
 }
 
+Tool read_parts(const Fields& tool, const ToolForm& form) {
+  const auto name = tool.string("name");
+  if (!name) refuse_field(tool.path("name"), "is missing");
+  check_tool_name(*name, tool.path("name"));
+  Tool read = make_tool(*name, tool.string("description").value_or(""), tool.object(form.schema),
+                        tool.path(form.schema));
+  read.strict = tool.boolean("strict").value_or(false);
+  return read;
+}
+
+Tool read_tool(const Fields& tool, const ToolForm& form) {
+  if (tool.string("type").value_or(form.type) != form.type)
+    unsupported_field(tool.path("type"), format("only {} are supported", form.only));
+  if (form.inside == nullptr) return read_parts(tool, form);
+  const Json* json = tool.object(form.inside);
+  if (json == nullptr) refuse_field(tool.path(form.inside), "is missing");
+  return read_parts(Fields(*json, tool.path(form.inside)), form);
+}
+
+}  // namespace
+
 void check_choice(const ToolChoice& choice, const Tools& tools, const std::string& path) {
   const bool forces =
       choice.kind == ToolChoice::Kind::kRequired || choice.kind == ToolChoice::Kind::kNamed;
@@ -51,24 +70,12 @@ void check_choice(const ToolChoice& choice, const Tools& tools, const std::strin
     refuse_field(path, format("no tool is called \"{}\"", choice.name));
 }
 
-Tools read_tools(const Fields& body) {
+Tools read_tools(const Fields& body, const ToolForm& form) {
   const Json* list = body.array("tools", kMaxTools);
   if (list == nullptr) return {};
   Tools tools;
-  for (size_t i = 0; i < list->size(); ++i) {
-    const Fields tool((*list)[i], format("{}[{}]", body.path("tools"), i));
-    if (tool.string("type").value_or("function") != "function")
-      unsupported_field(tool.path("type"), "only functions are supported");
-    const Json* function_json = tool.object("function");
-    if (function_json == nullptr) refuse_field(tool.path("function"), "is missing");
-    const Fields function(*function_json, tool.path("function"));
-    const auto name = function.string("name");
-    if (!name) refuse_field(function.path("name"), "is missing");
-    check_tool_name(*name, function.path("name"));
-    tools.push_back(make_tool(*name, function.string("description").value_or(""),
-                              function.object("parameters"), function.path("parameters")));
-    tools.back().strict = function.boolean("strict").value_or(false);
-  }
+  for (size_t i = 0; i < list->size(); ++i)
+    tools.push_back(read_tool(Fields((*list)[i], format("{}[{}]", body.path("tools"), i)), form));
   check_tools(tools, body.path("tools"));
   return tools;
 }

@@ -22,18 +22,24 @@ struct ToolChoice {
 
 inline constexpr size_t kMaxTools = 1024;
 
-// "tools": [{"type":"function","function":{"name","description","parameters","strict"}}].
-// Errors of all: RequestError naming the path.
-Tools read_tools(const Fields& body);
+// How an endpoint writes a tool.
+struct ToolForm {
+  const char* type;    // of all tools that are taken; may be left out
+  const char* only;    // these, in words
+  const char* inside;  // the object that has the parts; null: they stand beside the type
+  const char* schema;  // the part that is the schema of the arguments
+};
+// {"type":"function","function":{"name","description","parameters","strict"}}
+inline constexpr ToolForm kChatTools{"function", "functions", "function", "parameters"};
+inline constexpr ToolForm kResponseTools{"function", "functions", nullptr, "parameters"};
+inline constexpr ToolForm kAnthropicTools{"custom", "custom tools", nullptr, "input_schema"};
+
+// "tools" of the body. Errors of all: RequestError naming the path.
+Tools read_tools(const Fields& body, const ToolForm& form);
 // "auto", "none", "required", or {"type":"function","function":{"name"}}.
 ToolChoice read_tool_choice(const Fields& body, const Tools& tools);
 
-// For other endpoints: a name fit for the calls of a template; a tool of its parts.
-void check_tool_name(const std::string& name, const std::string& path);
-Tool make_tool(std::string name, std::string description, const Json* parameters,
-               const std::string& parameters_path);
-void check_tools(const Tools& tools, const std::string& path);
-// `path`: of what names it.
+// Of a choice that another endpoint has read. `path`: of what names it.
 void check_choice(const ToolChoice& choice, const Tools& tools, const std::string& path);
 
 // As templates show tools.

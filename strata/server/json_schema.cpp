@@ -44,6 +44,9 @@ enum TypeBit : unsigned {
 constexpr unsigned kNumber = kInteger | kFraction;
 constexpr unsigned kAnyType = 127;
 
+// Of strings in calls: names and words are this short, and texts with several lines longer.
+constexpr int kMostOfLine = 256;
+
 struct TypeName {
   std::string_view name;
   unsigned bits;
@@ -127,6 +130,23 @@ class SchemaCompiler {
       todo_.pop_front();
       grammar_.define(next.rule, compile(*next.schema, next.path));
     }
+    return std::move(grammar_);
+  }
+
+  std::optional<Grammar> line() {
+    const Json* schema = &root_;
+    std::string path = root_path_;
+    constexpr int kMostReferences = 8;
+    for (int n = 0; n < kMostReferences && member(*schema, "$ref") != nullptr; ++n) {
+      path += ".$ref";
+      schema = &resolve(*member(*schema, "$ref"), path);
+    }
+    const auto has = [&](std::string_view name) { return member(*schema, name) != nullptr; };
+    if (!has("pattern") && !has("format") && !has("maxLength")) return std::nullopt;
+    if (std::ranges::any_of(kForms, has)) return std::nullopt;
+    check_keywords(*schema, path);
+    const RuleId root = grammar_.add_rule("root");
+    grammar_.define(root, characters(*schema, path, false));
     return std::move(grammar_);
   }
 
@@ -657,18 +677,26 @@ class SchemaCompiler {
   // ---- strings and numbers
 
   GrammarNodeId string(const Json& schema, const std::string& path) {
+    const GrammarNodeId quote = grammar_.literal("\"");
+    return grammar_.sequence({quote, characters(schema, path, true), quote});
+  }
+
+  // Of a string that has up to `max` characters and is written as it is.
+  GrammarNodeId plain_character(std::optional<int> max) {
+    const char32_t without = max && *max <= kMostOfLine ? '\n' : '<';
+    return grammar_.one_of(text::complement(text::CodePointRanges{{without, without}}));
+  }
+
+  GrammarNodeId characters(const Json& schema, const std::string& path, bool in_json) {
     const Fields fields(schema, path);
     const std::optional<std::string> pattern = fields.string("pattern");
     const std::optional<std::string> format_name = fields.string("format");
     const std::optional<int> min = count(schema, "minLength", path);
     const std::optional<int> max = count(schema, "maxLength", path);
     if (max && *max < min.value_or(0)) refuse_field(path, "maxLength is below minLength");
-    const GrammarNodeId quote = grammar_.literal("\"");
     if (!pattern && !format_name) {
-      return grammar_.sequence({quote,
-                                grammar_.repeat(text::json_string_character(grammar_),
-                                                min.value_or(0), max ? *max : kUnbounded),
-                                quote});
+      return grammar_.repeat(in_json ? text::json_string_character(grammar_) : plain_character(max),
+                             min.value_or(0), max ? *max : kUnbounded);
     }
     if ((pattern && format_name) || min.value_or(0) > 0 || max) {
       unsupported_field(path,
@@ -681,11 +709,9 @@ class SchemaCompiler {
       unsupported_field(path + ".format", format("{} is not supported", quoted(*format_name)));
     }
     try {
-      return grammar_.sequence(
-          {quote,
-           text::add_regex(grammar_, pattern ? std::string_view(*pattern) : *known,
-                           {.full_match = !pattern, .in_json_string = true}),
-           quote});
+      return text::add_regex(
+          grammar_, pattern ? std::string_view(*pattern) : *known,
+          {.full_match = !pattern, .in_json_string = in_json, .one_line = !in_json});
     } catch (Error& e) {
       throw RequestError(e.code(), e.message(), path + ".pattern");
     }
@@ -729,16 +755,26 @@ class SchemaCompiler {
   std::optional<text::JsonRules> any_;
 };
 
-}  // namespace
-
-text::Grammar json_schema_grammar(const Json& schema, std::string_view path) {
+// Errors of the grammar itself name no path.
+template <class Compile>
+auto told_at(std::string_view path, const Compile& compile) {
   try {
-    return SchemaCompiler(schema, path).run();
+    return compile();
   } catch (const RequestError&) {
     throw;
   } catch (const Error& e) {
     throw RequestError(e.code(), e.message(), std::string(path));
   }
+}
+
+}  // namespace
+
+text::Grammar json_schema_grammar(const Json& schema, std::string_view path) {
+  return told_at(path, [&] { return SchemaCompiler(schema, path).run(); });
+}
+
+std::optional<text::Grammar> json_schema_line_grammar(const Json& schema, std::string_view path) {
+  return told_at(path, [&] { return SchemaCompiler(schema, path).line(); });
 }
 
 }  // namespace strata::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,5 +23,11 @@ namespace strata::server {
 // matches nothing; kUnsupported naming the keyword for what constrains and is not listed, and
 // beyond the limits.
 text::Grammar json_schema_grammar(const Json& schema, std::string_view path);
+
+// The strings that are valid under a schema of strings alone, written as they are, in a place that
+// ends at a tag on a line of its own. So that none looks like that: what a pattern or a format
+// matches is one line, and so is what has up to 256 characters at most; longer texts are without
+// `<`. nullopt: neither of these keywords holds the strings, also behind a $ref. Errors: as above.
+std::optional<text::Grammar> json_schema_line_grammar(const Json& schema, std::string_view path);
 
 }  // namespace strata::server

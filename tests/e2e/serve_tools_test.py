@@ -1,5 +1,6 @@
 """Calls of tools, reasoning, log-probabilities and several answers, by the demo model."""
 
+import datetime
 import json
 import math
 import unittest
@@ -48,6 +49,26 @@ class Calls(unittest.TestCase):
         reason, calls = self.calls("What is the weather in Paris?", tool_choice=named,
                                    parallel_tool_calls=False)
         self.assertEqual([name for name, _ in calls], ["get_time"])
+
+    def test_F043_strings_of_calls_are_held_to_their_schema(self):
+        held = {"type": "function", "function": {"name": "book", "parameters": {
+            "type": "object", "required": ["code", "day", "note"], "properties": {
+                "code": {"type": "string", "pattern": "^[A-Z]{2}-[0-9]{3}$"},
+                "day": {"type": "string", "format": "date"},
+                "note": {"type": "string", "minLength": 3, "maxLength": 12}}}}}
+        n_whole = 0
+        for seed in range(8):
+            choice = self.server.post("/v1/chat/completions", question(
+                "Book it.", tools=[held], tool_choice="required", parallel_tool_calls=False,
+                temperature=1.5, seed=seed, max_tokens=200)).json()["choices"][0]
+            if choice["finish_reason"] == "length":
+                continue
+            n_whole += 1
+            given = json.loads(choice["message"]["tool_calls"][0]["function"]["arguments"])
+            self.assertRegex(given["code"], r"\A[A-Z]{2}-[0-9]{3}\Z")
+            datetime.date.fromisoformat(given["day"])
+            self.assertTrue(3 <= len(given["note"]) <= 12, given)
+        self.assertGreater(n_whole, 5)
 
     def test_F021_a_streamed_call_is_the_whole_one(self):
         body = question("What is the weather in Paris?", tools=TOOLS)

@@ -4,11 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "strata/base/format.h"
+#include "strata/server/testing/test_scripts.h"
 #include "strata/text/utf8_stream.h"
 
 namespace strata::server {
@@ -17,6 +17,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using Kind = AnswerPart::Kind;
+using testing::scripts;
+using testing::weather_call;
 using text::CallFormat;
 
 std::shared_ptr<const Tools> some_tools() {
@@ -30,7 +32,10 @@ std::shared_ptr<const Tools> some_tools() {
                  R"({"properties":{"path":{"type":"string"},"content":{"type":"string"}}})"),
             tool("mixed", R"({"properties":{"n":{"type":"number"},"b":{"type":"boolean"},
                     "o":{"type":"object"},"l":{"type":"array"},"z":{"type":["string","null"]},
-                    "e":{"enum":["1","2"]},"u":{}}})"),
+                    "e":{"enum":["1","2"]},"u":{},"r":{"$ref":"#/$defs/zip"},
+                    "y":{"$ref":"#/$defs/tree"},"w":{"$ref":"#/no"}},
+                    "$defs":{"zip":{"type":"string"},"tree":{"anyOf":[{"type":"array"},
+                    {"$ref":"#/$defs/tree"},{"$ref":"#/$defs/tree"},{"$ref":"#/$defs/tree"}]}}})"),
             tool("none", "{}")});
 }
 
@@ -79,15 +84,11 @@ Joined xml(const std::string& text, bool in_reasoning = false) {
 }
 Joined json(const std::string& text) { return parse(format_of(CallFormat::kJson), {text}); }
 
-std::string call(const std::string& city) {
-  return "<tool_call>\n<function=get_weather>\n<parameter=city>\n" + city +
-         "\n</parameter>\n</function>\n</tool_call>";
-}
 const std::pair<std::string, std::string> kParis{"get_weather", R"({"city":"Paris"})"};
 
 TEST(AnswerParser, F019_CallsWithMissingDoubledOrExtraTags) {
   const Joined good{"", "", {kParis}};
-  EXPECT_EQ(xml(call("Paris")), good);
+  EXPECT_EQ(xml(weather_call("Paris")), good);
   const std::string head = "<tool_call>\n<function=get_weather>\n<parameter=city>\nParis\n";
   for (const char* tail :
        {"</parameter></parameter>\n</function>\n</tool_call>", "</parameter>\n</tool_call>",
@@ -98,7 +99,8 @@ TEST(AnswerParser, F019_CallsWithMissingDoubledOrExtraTags) {
                 "</tool_call>"),
             good);
   // Text around a call is content; a missing parameter is for the client to judge.
-  EXPECT_EQ(xml("So:\n\n" + call("Paris") + "\nand on"), (Joined{"So:and on", "", {kParis}}));
+  EXPECT_EQ(xml("So:\n\n" + weather_call("Paris") + "\nand on"),
+            (Joined{"So:and on", "", {kParis}}));
   EXPECT_EQ(xml("<tool_call>\n<function=get_weather>\n</function>\n</tool_call>"),
             (Joined{"", "", {{"get_weather", "{}"}}}));
 }
@@ -132,7 +134,7 @@ TEST(AnswerParser, F020_ClosingTagsInsideAValue) {
 }
 
 TEST(AnswerParser, F021_TwoCallsAndTypedParameters) {
-  EXPECT_EQ(xml(call("Paris") + "\n" + call("Oslo")),
+  EXPECT_EQ(xml(weather_call("Paris") + "\n" + weather_call("Oslo")),
             (Joined{"", "", {kParis, {"get_weather", R"({"city":"Oslo"})"}}}));
   const auto value = [](const std::string& name, const std::string& text) {
     const Joined all = xml("<tool_call>\n<function=mixed>\n<parameter=" + name + ">\n" + text +
@@ -151,14 +153,17 @@ TEST(AnswerParser, F021_TwoCallsAndTypedParameters) {
   EXPECT_EQ(value("u", "7"), R"({"u":7})");
   EXPECT_EQ(value("u", "\"quoted\""), R"({"u":"\"quoted\""})");
   EXPECT_EQ(value("unknown", "a\nb"), R"({"unknown":"a\nb"})");
+  EXPECT_EQ(value("r", "12345"), R"({"r":"12345"})");
+  EXPECT_EQ(value("y", "[1]"), R"({"y":[1]})");
+  EXPECT_EQ(value("w", "7"), R"({"w":7})");
 }
 
 TEST(AnswerParser, F024_CallsInsideReasoningAndRightBehindIt) {
-  EXPECT_EQ(xml("<think>\nhm\n" + call("Paris")), (Joined{"", "hm", {kParis}}));
-  EXPECT_EQ(xml("hm\n" + call("Paris") + "\nmore\n</think>\n\nso", true),
+  EXPECT_EQ(xml("<think>\nhm\n" + weather_call("Paris")), (Joined{"", "hm", {kParis}}));
+  EXPECT_EQ(xml("hm\n" + weather_call("Paris") + "\nmore\n</think>\n\nso", true),
             (Joined{"so", "hmmore", {kParis}}));
-  EXPECT_EQ(xml("<think>\nhm\n</think>\n" + call("Paris")), (Joined{"", "hm", {kParis}}));
-  EXPECT_EQ(xml("<think>\n\n</think>\n\n" + call("Paris")), (Joined{"", "", {kParis}}));
+  EXPECT_EQ(xml("<think>\nhm\n</think>\n" + weather_call("Paris")), (Joined{"", "hm", {kParis}}));
+  EXPECT_EQ(xml("<think>\n\n</think>\n\n" + weather_call("Paris")), (Joined{"", "", {kParis}}));
 }
 
 TEST(AnswerParser, F025_ReasoningThatNeverEnds) {
@@ -193,52 +198,6 @@ TEST(AnswerParser, ArgumentsOfAStringGoOutAsTheyCome) {
   EXPECT_THAT(parser.append("</par"), ElementsAre());
   EXPECT_THAT(parser.append("t of it"),
               ElementsAre(AnswerPart{Kind::kArguments, "\\n</part of it"}));
-}
-
-// Outputs put together at random of what answers are made of, and of what breaks them.
-std::vector<std::string> scripts() {
-  const std::vector<std::string> pieces = {
-      "<think>",
-      "</think>",
-      "\n",
-      "\n\n",
-      " ",
-      "text",
-      "caf\xC3\xA9 \xF0\x9F\x98\x80",
-      "<",
-      "</",
-      "<tool_call>",
-      "</tool_call>",
-      "\n<function=get_weather>\n",
-      "<function=mixed>",
-      "<function=no>",
-      "</function>",
-      "<parameter=city>\n",
-      "<parameter=n>",
-      "\n</parameter>\n",
-      "</parameter>",
-      "12",
-      "{\"a\": [1, \"\\n\"]}",
-      "{\"name\": \"mixed\", \"arguments\": ",
-      "{\"x\": \"<tool_call>\"}",
-      "}",
-      "null",
-      call("Paris"),
-      call("a\n</parameter>\nb"),
-      "<tool_call>\n{\"name\": \"none\", \"arguments\": {\"k\": 1}}\n</tool_call>",
-      "\xE4\xB8",
-      "<|im_start|>",
-      "```\n",
-      "<tool_",
-      "call>"};
-  std::vector<std::string> result;
-  std::mt19937 random(11);
-  for (int i = 0; i < 220; ++i) {
-    std::string text;
-    for (uint32_t n = 1 + random() % 14; n > 0; --n) text += pieces[random() % pieces.size()];
-    result.push_back(std::move(text));
-  }
-  return result;
 }
 
 // F-034 for calls and reasoning: whatever the cut, the joined stream is the whole answer.

@@ -114,7 +114,10 @@ class CallRules {
     if (types.string) {
       if (const std::string words = only_words(value); !words.empty())
         return format("{} ({}) {}", head, words, gbnf_literal(end));
-      return format("{} {} \"\\n\"", head, any_text());
+      if (const std::string held = types.other ? "" : held_text(tool, value, path); !held.empty())
+        return format("{} {} {}", head, held, gbnf_literal(end));
+      return format("{} {} {} \"\\n\"", head, types.other ? "" : first_characters(value),
+                    any_text());
     }
     return format("{} {} {}", head,
                   schema(with_definitions(*tool.parameters, value), path, tool.strict, false),
@@ -132,6 +135,37 @@ class CallRules {
       text += (text.empty() ? "" : " | ") + gbnf_literal(word.get<std::string>());
     }
     return text;
+  }
+
+  // A rule of the strings that the schema allows; empty: it does not hold them, or cannot be held
+  // to and need not.
+  std::string held_text(const Tool& tool, const Json& value, const std::string& path) {
+    // Beyond, a grammar would be refused by the engine that compiles it.
+    constexpr int kMostCounted = 4096;
+    if (!tool.strict && value.is_object())
+      if (const auto max = value.find("maxLength");
+          max != value.end() && max->is_number() && *max > kMostCounted)
+        return "";
+    try {
+      const auto grammar =
+          json_schema_line_grammar(with_definitions(*tool.parameters, value), path);
+      if (!grammar) return "";
+      const std::string name = rule(format("s{}-", n_schemas_++));
+      rules_ += to_gbnf(*grammar, name);
+      return name + "root";
+    } catch (const Error&) {
+      if (tool.strict) throw;
+    }
+    return "";
+  }
+
+  // As many as a text has to have at the least.
+  static std::string first_characters(const Json& value) {
+    constexpr int kMost = 1024;
+    if (!value.is_object()) return "";
+    const auto min = value.find("minLength");
+    if (min == value.end() || !min->is_number_integer() || *min < 1 || *min > kMost) return "";
+    return format("[^\\n]{{{}}}", min->get<int>());
   }
 
   // References lead into the schema of the whole tool.

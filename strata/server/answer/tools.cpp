@@ -10,6 +10,10 @@
 namespace strata::server {
 namespace {
 
+// Schemas come from requests, and references make cycles.
+constexpr int kMaxDepth = 32;
+constexpr int kMaxSchemas = 10'000;
+
 void add_type(const Json& name, ParameterTypes& types) {
   if (name == "string") {
     types.string = true;
@@ -20,8 +24,26 @@ void add_type(const Json& name, ParameterTypes& types) {
   types.null = types.null || name == "null";
 }
 
-ParameterTypes types_of(const Json& schema) {
-  if (!schema.is_object()) return {};
+// What a reference into the schema of the whole tool names; null: nothing that is there.
+const Json* target_of(const Json& reference, const Json& root) {
+  if (!reference.is_string()) return nullptr;
+  const std::string& text = reference.get_ref<const std::string&>();
+  if (!text.starts_with("#")) return nullptr;
+  try {
+    const Json::json_pointer pointer(text.substr(1));
+    return root.contains(pointer) ? &root.at(pointer) : nullptr;
+  } catch (const Json::exception&) {
+    return nullptr;
+  }
+}
+
+// left: schemas that may still be looked at. Beyond that and the depth a value may be anything.
+ParameterTypes types_of(const Json& schema, const Json& root, int depth, int& left) {
+  if (!schema.is_object() || depth == 0 || --left < 0) return {};
+  if (const auto reference = schema.find("$ref"); reference != schema.end()) {
+    const Json* target = target_of(*reference, root);
+    return target == nullptr ? ParameterTypes{} : types_of(*target, root, depth - 1, left);
+  }
   ParameterTypes types{false, false};
   const auto each = [&](const char* name, const auto& use) {
     const auto found = schema.find(name);
@@ -40,7 +62,7 @@ ParameterTypes types_of(const Json& schema) {
     each("const", value);
     for (const char* form : {"anyOf", "oneOf", "allOf"})
       each(form, [&](const Json& item) {
-        const ParameterTypes inner = types_of(item);
+        const ParameterTypes inner = types_of(item, root, depth - 1, left);
         types.string = types.string || inner.string;
         types.other = types.other || inner.other;
         types.boolean = types.boolean || inner.boolean;
@@ -70,7 +92,9 @@ ParameterTypes parameter_types(const Tool& tool, std::string_view parameter) {
   const auto properties = tool.parameters->find("properties");
   if (properties == tool.parameters->end() || !properties->is_object()) return {};
   const auto schema = properties->find(std::string(parameter));
-  return schema == properties->end() ? ParameterTypes{} : types_of(*schema);
+  if (schema == properties->end()) return {};
+  int left = kMaxSchemas;
+  return types_of(*schema, *tool.parameters, kMaxDepth, left);
 }
 
 std::string typed_value(std::string_view text, const ParameterTypes& types) {

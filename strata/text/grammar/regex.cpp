@@ -105,7 +105,10 @@ class RegexParser {
     return std::u32string_view(pattern_).substr(at_).starts_with(text);
   }
 
-  GrammarNodeId one_of(const CodePointRanges& ranges) {
+  GrammarNodeId one_of(CodePointRanges ranges) {
+    if (options_.one_line) {
+      ranges = intersection(ranges, complement(CodePointRanges{{'\n', '\n'}}));
+    }
     return options_.in_json_string ? json_characters(grammar_, ranges) : grammar_.one_of(ranges);
   }
 

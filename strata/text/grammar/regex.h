@@ -12,6 +12,8 @@ struct RegexOptions {
   bool full_match = true;
   // The text is matched as it is written inside a JSON string: see json_characters().
   bool in_json_string = false;
+  // The text has no line feed, whatever the pattern says.
+  bool one_line = false;
 };
 
 // Adds what a regular expression of ECMAScript (Unicode, no flags) matches: characters, classes,

@@ -8,6 +8,7 @@
 #include "strata/base/log.h"
 #include "strata/engine/admission.h"
 #include "strata/engine/keep_points.h"
+#include "strata/engine/memory_report.h"
 #include "strata/engine/schedule.h"
 #include "strata/engine/window.h"
 #include "strata/model/seeded_context.h"
@@ -103,7 +104,8 @@ wire::Ready Engine::ready() const {
   return {.limits = {.n_context = static_cast<int32_t>(options.max_context),
                      .max_prompt_tokens = static_cast<int32_t>(options.max_context - 1),
                      .n_slots = options.slots,
-                     .n_vocab = std::min(tokenizer_.n_vocab(), instance_.model().info().n_vocab)}};
+                     .n_vocab = std::min(tokenizer_.n_vocab(), instance_.model().info().n_vocab)},
+          .memory = memory_plan(instance_)};
 }
 
 void Engine::make_up_contexts(int64_t n_tokens, uint64_t seed) {
@@ -337,6 +339,7 @@ void Engine::compute(const StepPlan& plan) {
   keep_prompts(plan);
   const std::lock_guard lock(mutex_);
   drafts_ = drafter_.totals();
+  experts_ = expert_reads(instance_.model());
 }
 
 StepPlan Engine::plan_rows() const {
@@ -409,6 +412,7 @@ wire::Pulse Engine::pulse() const {
                 .mask_ns = sampler_.mask_ns()};
   const std::lock_guard lock(mutex_);
   pulse.work.drafts = drafts_;
+  pulse.work.experts = experts_;
   return pulse;
 }
 

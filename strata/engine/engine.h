@@ -118,8 +118,9 @@ class Engine {
   mutable std::mutex mutex_;
   std::condition_variable wake_;
   std::vector<Incoming> incoming_;  // guarded by mutex_
-  wire::Drafts drafts_;             // guarded by mutex_: for pulse()
-  bool stopping_ = false;           // the engine thread's
+  wire::Drafts drafts_;             // guarded by mutex_, as the next: for pulse()
+  wire::ExpertReads experts_;
+  bool stopping_ = false;  // the engine thread's
 
   std::deque<std::unique_ptr<Request>> waiting_;
   std::vector<std::unique_ptr<Request>> running_;  // by admission

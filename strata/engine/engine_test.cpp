@@ -306,6 +306,27 @@ TEST(Engine, NoDeviceMemoryIsAllocatedAfterReady) {
   }
 }
 
+TEST(Engine, TellsItsMemoryPlan) {
+  for (const char* device : {"host", "sim:1GiB"}) {
+    TinyEngine engine({.device = device});
+    const wire::MemoryPlan plan = engine.engine().ready().memory;
+    ASSERT_EQ(plan.devices.size(), std::string(device) == "host" ? 1u : 2u);
+    EXPECT_EQ(plan.storage, 0u);
+    for (size_t i = 0; i < plan.devices.size(); ++i) {
+      const wire::PlanDevice& of = plan.devices[i];
+      EXPECT_GT(of.used, 0u) << of.name;
+      EXPECT_LE(of.used, of.peak);
+      EXPECT_GT(of.reserve, 0u);
+      EXPECT_FALSE(of.lines.empty());
+      const auto id = DeviceId(static_cast<int32_t>(i));
+      EXPECT_EQ(of.peak, engine.instance().plan().peak(id));
+      if (i > 0) {
+        EXPECT_LE(of.peak, of.budget) << "experts fill what is left, and no more";
+      }
+    }
+  }
+}
+
 // Ten milliseconds after each step.
 TEST(Engine, TimingsAreThoseOfTheClock) {
   ManualClock clock;

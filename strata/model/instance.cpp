@@ -104,7 +104,13 @@ memory::Placement Instance::place(const InstanceOptions& options) {
   const int n_layers = facts.n_layers;
   const size_t n_cards = devices_.size() - 1;
   const memory::Placement on_host{.stages = {{device::kHostId, 0, n_layers}}};
-  if (n_cards == 0) return on_host;
+  const memory::Machine machine = this->machine(options);
+  if (n_cards == 0) {
+    uses_ = {{.where = device::kHostId,
+              .name = "RAM",
+              .budget = memory::host_budget(machine, options.wishes.ram_reserve)}};
+    return on_host;
+  }
   const std::vector<int>& split = options.layer_split;
   if (!split.empty() &&
       (split.size() > n_cards || std::accumulate(split.begin(), split.end(), 0) != n_layers)) {
@@ -123,7 +129,6 @@ memory::Placement Instance::place(const InstanceOptions& options) {
   wishes.profile = resolved_.experts.profile.get();
   ModelOptions shape = resolved_;
   if (options.weights != WeightForm::kMapped) shape.packing = kernels::Packing::kTiles;
-  const memory::Machine machine = this->machine(options);
   const ModelPlanSource source(*blueprint_, shape, machine);
   memory::Solution solution = memory::solve(source, machine, wishes);
   if (!solution.fits) {
@@ -141,6 +146,8 @@ memory::Placement Instance::place(const InstanceOptions& options) {
   resolved_.max_context = solution.placement.max_context;
   resolved_.draft = solution.placement.drafts();
   resolved_.experts.cards = solution.homes.stages;
+  uses_ = std::move(solution.devices);
+  in_storage_ = solution.storage.bytes;
   if (solution.experts != memory::ExpertsInRam::kAll && solution.expert_ram > 0) {
     keep_in_ram(solution.expert_ram);
   }
@@ -266,7 +273,7 @@ void Instance::resolve(const InstanceOptions& options) {
 }
 
 // What experts may have of the host's memory; nothing if that is enough for all of them.
-std::optional<Bytes> Instance::expert_budget(const InstanceOptions& options) const {
+std::optional<Bytes> Instance::expert_budget(const InstanceOptions& options) {
   Bytes all = 0, largest = 0;
   const ModelFacts& facts = blueprint_->facts();
   const size_t n = facts.layers.size() - (facts.has_draft && !resolved_.draft ? 1 : 0);
@@ -275,7 +282,9 @@ std::optional<Bytes> Instance::expert_budget(const InstanceOptions& options) con
     largest = std::max(largest, layer.blob_bytes);
   }
   const Bytes wanted = options.wishes.expert_ram.value_or(all);
-  if (wanted >= all + memory::RamPool::most_buffers(largest)) return std::nullopt;
+  const Bytes buffers = memory::RamPool::most_buffers(largest);
+  if (wanted >= all + buffers) return std::nullopt;
+  in_storage_ = all - std::min(all, wanted - std::min(wanted, buffers));
   return wanted;
 }
 
@@ -362,6 +371,14 @@ std::string Instance::memory_text() const {
                    memory::bytes_text(plan_.peak(device->id())));
   }
   return text;
+}
+
+std::vector<memory::DeviceUse> Instance::memory_uses() const {
+  std::vector<memory::DeviceUse> uses = uses_;
+  for (memory::DeviceUse& use : uses) use.peak = plan_.peak(use.where);
+  // How much the machine has is not known; machine() left it without a limit.
+  if (memory().available == 0) uses.front().budget = {};
+  return uses;
 }
 
 std::string Instance::experts_text() const {

@@ -92,6 +92,11 @@ class Instance {
   const ModelOptions& options() const { return resolved_; }
   // "host: 1.20 GiB used, 1.25 GiB planned; ..", for people.
   std::string memory_text() const;
+  // Host memory first, then the cards: what may be used, as it was found at the start, and what is
+  // planned by now.
+  std::vector<memory::DeviceUse> memory_uses() const;
+  // Experts that have no place in memory at the start.
+  Bytes in_storage() const { return in_storage_; }
   // How experts were read; empty where all have their places.
   std::string experts_text() const;
   const std::vector<memory::Decision>& decisions() const { return decisions_; }
@@ -111,7 +116,7 @@ class Instance {
   void save_profile() const;
   void resolve(const InstanceOptions& options);
   void open_weights(const InstanceOptions& options);
-  std::optional<Bytes> expert_budget(const InstanceOptions& options) const;
+  std::optional<Bytes> expert_budget(const InstanceOptions& options);
   os::MemoryBudget memory() const;
   void check_plan() const;
   void resolve_context(const InstanceOptions& options, const ModelFacts& facts);
@@ -129,6 +134,8 @@ class Instance {
   ModelOptions resolved_;
   std::vector<memory::Decision> decisions_;
   std::vector<std::string> warnings_;
+  std::vector<memory::DeviceUse> uses_;  // as the planner left them
+  Bytes in_storage_ = 0;
   std::string profile_path_;
   std::unique_ptr<Model> model_;
 };

@@ -54,6 +54,34 @@ void add(prometheus::MetricFamily& family, double value,
   }
 }
 
+// Where all experts have their places for good there is nothing to tell.
+void experts(const wire::ExpertReads& reads, std::vector<prometheus::MetricFamily>& rows) {
+  const auto counter = [&](const char* name, uint64_t value, const char* help) {
+    add(rows.emplace_back(family(MetricType::Counter, name, help)), static_cast<double>(value));
+  };
+  const bool cards = reads.card_hits + reads.card_misses > 0;
+  const bool pool = reads.ram_hits + reads.ram_misses + reads.ahead > 0;
+  if (!cards && !pool) return;
+  auto& hits = rows.emplace_back(family(MetricType::Counter, "strata_engine_expert_hits_total",
+                                        "Experts that a step wanted and the tier had."));
+  if (cards) add(hits, static_cast<double>(reads.card_hits), {{"tier", "card"}});
+  if (pool) add(hits, static_cast<double>(reads.ram_hits), {{"tier", "ram"}});
+  auto& misses = rows.emplace_back(family(MetricType::Counter, "strata_engine_expert_misses_total",
+                                          "Experts that a step wanted and the tier had not."));
+  if (cards) add(misses, static_cast<double>(reads.card_misses), {{"tier", "card"}});
+  if (pool) add(misses, static_cast<double>(reads.ram_misses), {{"tier", "ram"}});
+  if (cards) {
+    counter("strata_engine_expert_swaps_total", reads.swaps,
+            "Experts that took the place of another on a card.");
+  }
+  if (pool) {
+    counter("strata_engine_experts_read_ahead_total", reads.ahead,
+            "Experts read from storage before they were wanted.");
+    counter("strata_engine_expert_read_bytes_total", reads.bytes,
+            "Bytes of experts that came from storage.");
+  }
+}
+
 std::vector<prometheus::MetricFamily> families(const supervise::Status& status) {
   std::vector<prometheus::MetricFamily> rows;
   const auto row = [&](MetricType type, const char* name, double value, const char* help) {
@@ -113,6 +141,7 @@ std::vector<prometheus::MetricFamily> families(const supervise::Status& status) 
           "Masks of grammars made by this engine process.");
   counter("strata_engine_mask_seconds_total", static_cast<double>(pulse.work.mask_ns) / 1e9,
           "Time that making them took.");
+  experts(pulse.work.experts, rows);
   return rows;
 }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,8 +25,10 @@ struct Status {
   State state = State::kStarting;
   std::vector<std::string> reasons;  // why it is not simply ready
   wire::Limits limits;               // of the last Ready; n_context 0: none yet
-  wire::Pulse pulse;                 // the last of the engine that runs; as new if none runs
-  int n_requests = 0;                // accepted and not ended
+  // Of the last Ready, null: none yet. Shared by whoever has asked: it is large, and never changes.
+  std::shared_ptr<const wire::MemoryPlan> memory;
+  wire::Pulse pulse;   // the last of the engine that runs; as new if none runs
+  int n_requests = 0;  // accepted and not ended
   int n_restarts = 0;
   int exit_code = 0;  // kFailed before any Ready: what the program should leave with
 };

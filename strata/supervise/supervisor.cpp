@@ -303,6 +303,7 @@ void Supervisor::on_ready(Engine& engine, wire::Ready&& ready) {
     const std::lock_guard lock(mutex_);
     first = status_.limits.n_context == 0;
     status_.limits = ready.limits;
+    status_.memory = std::make_shared<const wire::MemoryPlan>(std::move(ready.memory));
     judge_locked(engine);
     ready_ = true;
     send_waiting_locked();

@@ -57,10 +57,18 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Limits>) {
     a(m.n_context, m.max_prompt_tokens, m.n_slots, m.n_vocab);
   } else if constexpr (std::same_as<M, Ready>) {
-    a(m.limits);
+    a(m.limits, m.memory);
+  } else if constexpr (std::same_as<M, MemoryPlan>) {
+    a(m.devices, m.storage);
+  } else if constexpr (std::same_as<M, PlanDevice>) {
+    a(m.name, m.budget, m.reserve, m.peak, m.used, m.n_expert_slots, m.lines);
+  } else if constexpr (std::same_as<M, PlanLine>) {
+    a(m.owner, m.name, m.formula, m.bytes, m.phases, m.mapped);
+  } else if constexpr (std::same_as<M, ExpertReads>) {
+    a(m.card_hits, m.card_misses, m.ram_hits, m.ram_misses, m.ahead, m.bytes, m.swaps);
   } else if constexpr (std::same_as<M, Work>) {
     a(m.prompt_tokens, m.cached_tokens, m.answer_tokens, m.steps, m.failed_steps, m.drafts, m.masks,
-      m.mask_ns);
+      m.mask_ns, m.experts);
   } else if constexpr (std::same_as<M, Pulse>) {
     a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.n_kept, m.resident,
       m.anonymous, m.work);

@@ -11,7 +11,7 @@
 // little-endian, a list is its count (uint32) and its members, text is its bytes (uint32) and them.
 namespace strata::wire {
 
-inline constexpr uint16_t kVersion = 4;
+inline constexpr uint16_t kVersion = 5;
 inline constexpr size_t kHeaderBytes = 20;
 // Above the largest prompt (a million ids is 4 MB) and its stop strings by far.
 inline constexpr uint32_t kMaxPayloadBytes = 64u << 20;

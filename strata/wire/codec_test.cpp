@@ -44,7 +44,10 @@ std::vector<Event> all_events() {
       Tokens{},
       Finished{Reason::kStopString, {5, 6, 1, 2}, {0.5, 1.25, 1e9, 3}, {4, {3, 2}, {2, 1}}, "END"},
       Failed{ErrorCode::kCancelled, "too late", true},
-      Ready{{512, 511, 4, 4096}},
+      Ready{{512, 511, 4, 4096},
+            {{{"RAM", 1ull << 40, 2, 3, 4, 0, {{"state", "pages", "2 x 3 B", 6, "always", true}}},
+              {"card", 5, 6, 7, 8, 9, {}}},
+             10}},
       Pulse{"reading 3 %",
             "a step on device 0",
             12,
@@ -54,7 +57,7 @@ std::vector<Event> all_events() {
             9,
             1ull << 40,
             5,
-            {1, 2, 1ull << 33, 4, 6, {7, {8}, {9}}, 10, 11}},
+            {1, 2, 1ull << 33, 4, 6, {7, {8}, {9}}, 10, 11, {12, 13, 14, 15, 16, 17, 18}}},
       Leaving{ErrorCode::kDeviceLost, "the card is gone"},
   };
 }
@@ -96,7 +99,7 @@ TEST(Codec, BytesAreLittleEndianAndFixed) {
   std::string bytes;
   encode(0x01020304, 0x1112131415161718, Event(Progress{1, 2, -1}), bytes);
   const std::string expected(
-      "\x0c\0\0\0\x04\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
+      "\x0c\0\0\0\x05\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
       "\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff",
       32);
   EXPECT_EQ(bytes, expected);

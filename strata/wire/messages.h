@@ -192,10 +192,51 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+// One stretch of memory that an engine has planned, as memory::Line has it.
+struct PlanLine {
+  std::string owner, name, formula;
+  Bytes bytes = 0;
+  std::string phases;   // "always", "prompt+decode"
+  bool mapped = false;  // in a mapped file: no part of the peak
+  bool operator==(const PlanLine&) const = default;
+};
+
+// What an engine has planned for one device, and what it took.
+struct PlanDevice {
+  std::string name;
+  Bytes budget = 0;            // what may be used; 0: not known
+  Bytes reserve = 0;           // kept free beside it
+  Bytes peak = 0;              // planned, the largest phase
+  Bytes used = 0;              // the most that was allocated before ready
+  int64_t n_expert_slots = 0;  // of a card
+  std::vector<PlanLine> lines;
+  bool operator==(const PlanDevice&) const = default;
+};
+
+// Host memory first, then the cards. In storage: experts that lie nowhere else at the start.
+struct MemoryPlan {
+  std::vector<PlanDevice> devices;
+  Bytes storage = 0;
+  bool operator==(const MemoryPlan&) const = default;
+};
+
 // Once, when the first request may come. Pulses come before it, too.
 struct Ready {
   Limits limits;
+  MemoryPlan memory;
   bool operator==(const Ready&) const = default;
+};
+
+// Where the experts were that steps wanted; all 0 where they never move.
+struct ExpertReads {
+  uint64_t card_hits = 0;    // choices of rows that a slot of the card had
+  uint64_t card_misses = 0;  // those the host computed instead
+  uint64_t ram_hits = 0;     // experts of a layer's step that the pool in RAM had
+  uint64_t ram_misses = 0;   // those that were read from storage meanwhile
+  uint64_t ahead = 0;        // read from storage before they were wanted
+  Bytes bytes = 0;           // that came from storage
+  uint64_t swaps = 0;        // experts that took the place of another on a card
+  bool operator==(const ExpertReads&) const = default;
 };
 
 // What an engine has done since its process began.
@@ -208,6 +249,7 @@ struct Work {
   Drafts drafts;
   uint64_t masks = 0;    // of grammars, one a row
   uint64_t mask_ns = 0;  // that making them took
+  ExpertReads experts;
   bool operator==(const Work&) const = default;
 };
 

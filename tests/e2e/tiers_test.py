@@ -1,13 +1,14 @@
 """Experts in slots of cards, in a part of RAM, and in storage: the same answers, and the memory that
 was promised."""
 
+import itertools
 import os
 import pathlib
 import re
 import tempfile
 import unittest
 
-from support import DEMO, PATIENCE_S, Server, question, run
+from support import DEMO, PATIENCE_S, Server, question, run, wait_until
 
 CHAT, COMPLETIONS = "/v1/chat/completions", "/v1/completions"
 QUESTIONS = ["What is a piano?", "What is 27 + 45?", "What is a river?", "Spell the word house.",
@@ -89,6 +90,32 @@ class RamBound(unittest.TestCase):
             self.assertLessEqual(read, (wanted + ahead + before) * blob)
             # Guesses may still have been on their way.
             self.assertGreaterEqual(read, (wanted + before) * blob)
+
+
+class Reported(unittest.TestCase):
+    def test_the_plan_and_the_tiers(self):
+        """What the monitor draws: the plan a device, and where the experts were that steps wanted."""
+        with Server("--device", "sim:256MiB", "--expert-cache", 5, "--resident-budget-gib", 0.006,
+                    "--max-context", 512) as server:
+            plan = server.ask("GET", "/props").json()["memory_plan"]
+            card, = plan["cards"]
+            self.assertGreater(card["expert_slots"], 0)
+            self.assertGreater(plan["storage"]["bytes"], 0)
+            for device in (card, plan["ram"]):
+                self.assertLessEqual(device["used_bytes"], device["peak_bytes"])
+                self.assertLessEqual(device["peak_bytes"], device["budget_bytes"])
+                self.assertGreaterEqual(
+                    sum(line["bytes"] for line in device["lines"] if not line.get("mapped")),
+                    device["peak_bytes"])
+            server.post(CHAT, question(QUESTIONS[0], max_tokens=24))
+
+            def rows():
+                text = server.ask("GET", "/metrics").body.decode()
+                return {(kind, tier): float(n) for kind, tier, n in re.findall(
+                    r'^strata_engine_expert_(hits|misses)_total\{tier="(\w+)"\} (\S+)$', text, re.M)}
+            wait_until("a pulse with the counts", lambda: rows().get(("hits", "card"), 0) > 0)
+            for key in itertools.product(("hits", "misses"), ("card", "ram")):
+                self.assertGreater(rows()[key], 0, key)
 
 
 class MtpHeadroom(unittest.TestCase):

@@ -21,7 +21,7 @@ def ints(values):
 
 
 def frame(kind, payload, engine=1, request=7):
-    return struct.pack("<IHHIQ", len(payload), 4, kind, engine, request) + payload
+    return struct.pack("<IHHIQ", len(payload), 5, kind, engine, request) + payload
 
 
 def write(folder, name, data):
@@ -36,6 +36,9 @@ def wire_seeds():
     submit += ints([7]) + ints([1]) + text('root ::= "a"') + b"\x01\x01" + text("<think>") + text("</think>")
     submit += struct.pack("<i", 8) + ints([3]) + struct.pack("<i", 2)
     drafts = struct.pack("<Q", 5) + 2 * (struct.pack("<I", 1) + struct.pack("<Q", 3))
+    line = text("state") + text("pages") + text("2 x 3 B") + struct.pack("<Q", 6) + text("always") + b"\x00"
+    device = text("RAM") + struct.pack("<QQQQq", 9, 1, 6, 6, 0) + struct.pack("<I", 1) + line
+    plan = struct.pack("<I", 1) + device + struct.pack("<Q", 5)
     messages = {
         "submit": frame(1, submit),
         "cancel": frame(2, b""),
@@ -46,10 +49,10 @@ def wire_seeds():
                           + struct.pack("<dddd", 1, 2, 3, 0) + drafts
                           + text("")),
         "failed": frame(67, b"\x06" + text("why") + b"\x01"),
-        "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096), request=0),
+        "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096) + plan, request=0),
         "pulse": frame(69, text("ready") + text("") + struct.pack("<iiiii", 0, 0, 0, 0, 1)
                        + struct.pack("<7Q", 1 << 30, 1 << 20, 8, 2, 7, 9, 0) + drafts
-                       + struct.pack("<2Q", 3, 400), request=0),
+                       + struct.pack("<9Q", 3, 400, *range(7)), request=0),
         "leaving": frame(70, b"\x05" + text("why"), request=0),
     }
     for name, data in messages.items():

@@ -1,8 +1,10 @@
 #include "strata/server/api/props.h"
 
+#include <algorithm>
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "strata/server/api/chat.h"
 #include "strata/server/fields.h"
@@ -25,6 +27,48 @@ const char* name(text::CallFormat format) {
       break;
   }
   return "none";
+}
+
+// "prompt+decode" as a list.
+Json phases_json(const std::string& text) {
+  Json phases = Json::array();
+  for (size_t at = 0; at <= text.size();) {
+    const size_t end = std::min(text.find('+', at), text.size());
+    phases.push_back(text.substr(at, end - at));
+    at = end + 1;
+  }
+  return phases;
+}
+
+Json device_json(const wire::PlanDevice& device) {
+  Json lines = Json::array();
+  for (const wire::PlanLine& line : device.lines) {
+    lines.push_back({{"owner", line.owner},
+                     {"name", line.name},
+                     {"bytes", line.bytes},
+                     {"phases", phases_json(line.phases)},
+                     {"formula", line.formula}});
+    if (line.mapped) lines.back()["mapped"] = true;
+  }
+  return {{"name", device.name},
+          {"budget_bytes", device.budget},
+          {"reserve_bytes", device.reserve},
+          {"peak_bytes", device.peak},
+          {"used_bytes", device.used},
+          {"expert_slots", device.n_expert_slots},
+          {"lines", std::move(lines)}};
+}
+
+// The form of `strata plan --json`, as far as a running engine knows it.
+Json memory_json(const supervise::Status& status) {
+  if (!status.memory || status.memory->devices.empty()) return nullptr;
+  const std::vector<wire::PlanDevice>& devices = status.memory->devices;
+  Json ram = device_json(devices.front()), cards = Json::array();
+  ram.erase("expert_slots");
+  for (size_t i = 1; i < devices.size(); ++i) cards.push_back(device_json(devices[i]));
+  return {{"cards", std::move(cards)},
+          {"ram", std::move(ram)},
+          {"storage", {{"bytes", status.memory->storage}}}};
 }
 
 }  // namespace
@@ -52,7 +96,8 @@ Response props(const Services& services) {
                     {"enable_thinking", frontend.mentions("enable_thinking")},
                     {"reasoning_effort", frontend.mentions("reasoning_effort")}}},
                   {"modalities", {{"text", true}, {"vision", false}, {"audio", false}}},
-                  {"default_generation_settings", defaults}});
+                  {"default_generation_settings", defaults},
+                  {"memory_plan", memory_json(status)}});
 }
 
 Response slots(const Services& services) {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -245,6 +246,58 @@ TEST(ToolCalls, StrictToolsHoldTheirCallsToTheSchemaAndLeaveTextFree) {
             "tools[0].function.parameters.properties.days.multipleOf");
 }
 
+TEST(ToolCalls, F043_StringsOfXmlCallsAreHeldToTheirSchema) {
+  TestServer server;
+  server.engine.answer_with({kCall});
+  size_t n = 0;
+  const auto allows = [&](const std::string& schema, const std::string& value) {
+    const std::string tools =
+        R"("tool_choice":"required","tools":[{"type":"function","function":{"name":"f",)"
+        R"("parameters":{"type":"object","required":["x"],"$defs":{"zip":{"type":"string",)"
+        R"("pattern":"^[0-9]{5}$"}},"properties":{"x":)" +
+        schema + "}}}}]";
+    const Reply reply = server.post(kChat, chat(tools));
+    EXPECT_EQ(reply.status, 200) << reply.body;
+    return may_be(server.engine.wait_for_submit(++n).grammar,
+                  "<tool_call>\n<function=f>\n<parameter=x>\n" + value +
+                      "\n</parameter>\n</function>\n</tool_call>");
+  };
+  const std::string zip = R"({"type":"string","pattern":"^[0-9]{5}$"})";
+  const std::string part = R"({"type":"string","pattern":"\\.$"})";
+  for (const std::string& schema : {zip, std::string(R"({"$ref":"#/$defs/zip"})")}) {
+    EXPECT_TRUE(allows(schema, "01234")) << schema;
+    for (const char* bad : {"0123", "012345", "\"01234\"", "01234\n", ""})
+      EXPECT_FALSE(allows(schema, bad)) << schema << bad;
+  }
+  EXPECT_TRUE(allows(part, "a \"quoted\" <b> \\."));
+  EXPECT_FALSE(allows(part, "two\nlines."));
+  EXPECT_FALSE(allows(part, "no end"));
+  const std::string day = R"({"type":"string","format":"date"})";
+  EXPECT_TRUE(allows(day, "2026-01-31"));
+  EXPECT_FALSE(allows(day, "2026-02-31"));
+  const std::string name = R"({"type":"string","minLength":2,"maxLength":4})";
+  for (const char* good : {"ab", "<b>x", "äöüß"}) EXPECT_TRUE(allows(name, good)) << good;
+  for (const char* bad : {"a", "abcde", "a\nb"}) EXPECT_FALSE(allows(name, bad)) << bad;
+  const std::string text = R"({"type":"string","maxLength":300})";
+  EXPECT_TRUE(allows(text, "two\nlines"));
+  EXPECT_FALSE(allows(text, std::string(301, 'x')));
+  const std::string some = R"({"type":"string","minLength":3})";
+  EXPECT_TRUE(allows(some, "abc\n<p>"));
+  EXPECT_FALSE(allows(some, "ab"));
+  // What cannot be held to is any text, and refused where the tool is strict.
+  const std::string both = R"({"type":"string","pattern":"a","maxLength":2})";
+  EXPECT_TRUE(allows(both, "whatever"));
+  EXPECT_TRUE(allows(R"({"type":"string","maxLength":2000000})", "whatever"));
+  EXPECT_TRUE(allows(R"({"type":["string","integer"],"maxLength":2})", "whatever"));
+  const Reply refused =
+      server.post(kChat, chat(R"("tools":[{"type":"function","function":{"name":"f","strict":true,)"
+                              R"("parameters":{"type":"object","properties":{"x":)" +
+                              both + "}}}}]"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(json::parse(refused.body)["error"]["param"],
+            "tools[0].function.parameters.properties.x");
+}
+
 TEST(ToolCalls, JsonCallsAreForcedAsWell) {
   TestServer server;
   server.frontend.calls = text::CallFormat::kJson;
@@ -449,6 +502,34 @@ TEST(Props, SlotsTellWhatRunsWithoutItsText) {
   EXPECT_EQ(props["model"], "tiny");
   EXPECT_EQ(props["chat_template"]["call_format"], "xml");
   EXPECT_EQ(props["context_length"], 512);
+  EXPECT_TRUE(props["memory_plan"].is_null()) << "no engine has told one";
+}
+
+TEST(Props, TheMemoryPlanAndTheTiersOfExperts) {
+  TestServer server;
+  supervise::Status status = server.engine.status();
+  status.memory = std::make_shared<const wire::MemoryPlan>(wire::MemoryPlan{
+      {{"RAM", 1000, 100, 700, 650, 0, {{"state", "pages", "2 x 3 B", 6, "prompt+decode", true}}},
+       {"card", 2000, 200, 900, 800, 12, {}}},
+      77});
+  status.pulse.work.experts = {9, 1, 30, 10, 4, 5000, 2};
+  server.engine.set_status(status);
+  EXPECT_EQ(json::parse(server.ask("GET", "/props").body)["memory_plan"], json::parse(R"({
+    "cards": [{"name": "card", "budget_bytes": 2000, "reserve_bytes": 200, "peak_bytes": 900,
+               "used_bytes": 800, "expert_slots": 12, "lines": []}],
+    "ram": {"name": "RAM", "budget_bytes": 1000, "reserve_bytes": 100, "peak_bytes": 700,
+            "used_bytes": 650,
+            "lines": [{"owner": "state", "name": "pages", "bytes": 6,
+                       "phases": ["prompt", "decode"], "formula": "2 x 3 B", "mapped": true}]},
+    "storage": {"bytes": 77}})"));
+  const std::string metrics = server.ask("GET", "/metrics").body;
+  for (const char* row :
+       {"expert_hits_total{tier=\"card\"} 9\n", "expert_hits_total{tier=\"ram\"} 30\n",
+        "expert_misses_total{tier=\"card\"} 1\n", "expert_misses_total{tier=\"ram\"} 10\n",
+        "expert_swaps_total 2\n", "experts_read_ahead_total 4\n",
+        "expert_read_bytes_total 5000\n"}) {
+    EXPECT_NE(metrics.find(row), std::string::npos) << row << metrics;
+  }
 }
 
 }  // namespace

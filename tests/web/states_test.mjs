@@ -213,18 +213,66 @@ test('the settings of the server stand where nothing was typed', async () => {
   assert.equal(await page.getByRole('combobox', { name: 'Effort' }).count(), 1);
 });
 
+test('calls of tools are folded, and the model goes on with their results', async () => {
+  const tools = [{ type: 'function', function: { name: 'get_weather', parameters: { type: 'object' } } }];
+  await page.keyboard.press('Alt+s');
+  await page.getByLabel('Tools').fill('[{"type": "function"}]');
+  await page.getByText('A tool has no function.name.').waitFor();
+  await page.getByLabel('Tools').fill(JSON.stringify(tools));
+  await page.keyboard.press('Escape');
+  script.answer = (body, reply, n) => {
+    if (n > 1) return say(reply, 'Sunny in both.');
+    const stream = openStream(reply);
+    const call = (index, function_, id) => stream.delta({ tool_calls: [{ index, id, function: function_ }] });
+    call(0, { name: 'get_weather', arguments: '' }, 'call_a');
+    call(0, { arguments: '{"city":' });
+    call(0, { arguments: '"Paris"}' });
+    call(1, { name: 'get_weather', arguments: '{"city":"Oslo"}' }, 'call_b');
+    stream.end('tool_calls');
+  };
+  await ask('Weather?');
+  const calls = page.locator('.call');
+  await calls.nth(1).waitFor();
+  await last().locator('.figures').waitFor();
+  assert.equal(await last().getByText('The answer is empty.').count(), 0);
+  const fold = calls.first().getByRole('button', { name: /^Calls get_weather/ });
+  assert.equal(await fold.getAttribute('aria-expanded'), 'false');
+  await fold.click();
+  assert.equal(await calls.first().locator('.thoughts').innerText(), '{\n  "city": "Paris"\n}');
+  for (const i of [0, 1]) {
+    await calls.nth(i).getByLabel('Result of get_weather').fill(`sunny ${i}`);
+    await calls.nth(i).getByRole('button', { name: 'Give' }).click();
+  }
+  await answered('Sunny in both.');
+  await page.getByRole('button', { name: /^Called get_weather/ }).first().waitFor();
+  const call = (id, city) => ({ id, type: 'function', function: { name: 'get_weather', arguments: `{"city":"${city}"}` } });
+  assert.equal(fake.bodies.length, 2);
+  assert.deepEqual(fake.bodies[1].tools, tools);
+  assert.deepEqual(fake.bodies[1].messages, [
+    { role: 'user', content: 'Weather?' },
+    { role: 'assistant', content: '', tool_calls: [call('call_a', 'Paris'), call('call_b', 'Oslo')] },
+    { role: 'tool', tool_call_id: 'call_a', content: 'sunny 0' },
+    { role: 'tool', tool_call_id: 'call_b', content: 'sunny 1' },
+  ]);
+  await page.reload();
+  await page.getByText('Sunny in both.').waitFor();
+  assert.equal(await page.locator('.call').count(), 2);
+});
+
 test('the monitor leaves out what the server does not report', async () => {
   await page.keyboard.press('Alt+m');
   await page.getByText('Nothing is here.').or(page.getByText('nothing is here')).waitFor();
   script.get['/metrics'] = 'strata_engine_slots 4\nstrata_engine_running_requests 1\n';
   await page.getByText('of 4 slots').waitFor();
-  for (const title of ['Answers', 'Experts', 'Drafts', 'Memory', 'Since the start'])
+  for (const title of ['Answers', 'Experts on cards', 'Experts in RAM', 'Drafts', 'Memory', 'Since the start'])
     assert.equal(await page.getByRole('heading', { name: title, exact: true }).count(), 0, title);
   script.get['/metrics'] +=
-    'strata_engine_expert_hits_total 90\nstrata_engine_expert_misses_total 10\n' +
+    'strata_engine_expert_hits_total{tier="card"} 90\nstrata_engine_expert_misses_total{tier="card"} 10\n' +
+    'strata_engine_expert_hits_total{tier="ram"} 3\nstrata_engine_expert_misses_total{tier="ram"} 1\n' +
     'strata_engine_guessed_tokens_total{depth="1"} 7\nstrata_engine_guessed_tokens_total{depth="2"} 3\n' +
     'strata_engine_right_guesses_total{depth="1"} 6\nstrata_engine_right_guesses_total{depth="2"} 2\n';
   await page.getByText('90.0 %').waitFor();
+  await page.getByText('75.0 %').waitFor();
   await page.getByText('80.0 %').waitFor();
   script.health = null;
   await page.locator('.cards.old').waitFor();

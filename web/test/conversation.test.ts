@@ -34,6 +34,27 @@ function edited(): Conversation {
 
 const ids = (messages: Message[]) => messages.map(({ id }) => id);
 
+test('calls are sent with their results, and left out without', () => {
+  let c = append(newConversation('c', 0), message('q', null, 'user'));
+  const calls = [
+    { id: '1', name: 'f', arguments: '{}', result: 'r' },
+    { id: '2', name: 'g', arguments: '{}' },
+  ];
+  c = append(c, { ...message('a', 'q', 'assistant', ''), calls });
+  assert.deepEqual(wireMessages(c, 'a', ''), [
+    { role: 'user', content: 'q' },
+    {
+      role: 'assistant',
+      content: '',
+      tool_calls: [{ id: '1', type: 'function', function: { name: 'f', arguments: '{}' } }],
+    },
+    { role: 'tool', tool_call_id: '1', content: 'r' },
+  ]);
+  assert.match(asMarkdown(c), /Called `f`:\n\n    \{\}\n\nResult:\n\n    r\n/);
+  const damaged = { ...c, messages: [c.messages[0], { ...c.messages[1], calls: [calls[0], { id: 3 }, null] }] };
+  assert.deepEqual(restored(damaged)!.messages[1]!.calls, [calls[0]]);
+});
+
 test('an edited message stands beside the first one', () => {
   const c = edited();
   assert.deepEqual(ids(path(c)), ['q1', 'a1', 'q2b', 'a2b']);

@@ -9,8 +9,10 @@ import {
   readSettings,
   requestFields,
   stopsOf,
+  toolsOf,
 } from '../src/chat/settings';
 
+const TOOLS = '[{"type": "function", "function": {"name": "f"}}]';
 const field = (name: string) => NUMBER_FIELDS.find((each) => each.name === name)!;
 
 test('what is left empty is left to the server', () => {
@@ -21,14 +23,25 @@ test('what is left empty is left to the server', () => {
 
 test('every setting becomes its field, with its type', () => {
   const numbers = Object.fromEntries(NUMBER_FIELDS.map(({ name }) => [name, '1']));
-  const settings = { system: 'x', thinking: 'off', effort: 'low', stop: 'a\nb\\n', numbers } as const;
+  const settings = { system: 'x', thinking: 'off', effort: 'low', stop: 'a\nb\\n', tools: TOOLS, numbers } as const;
   assert.deepEqual(requestFields({ ...settings }), {
     ...Object.fromEntries(NUMBER_FIELDS.map(({ name }) => [name, 1])),
     stop: ['a', 'b\n'],
+    tools: JSON.parse(TOOLS),
     chat_template_kwargs: { enable_thinking: false },
     reasoning_effort: 'low',
   });
-  assert.equal(changedCount({ ...settings }), NUMBER_FIELDS.length + 4);
+  assert.equal(changedCount({ ...settings }), NUMBER_FIELDS.length + 5);
+});
+
+test('tools that cannot be are named and not sent', () => {
+  assert.deepEqual(toolsOf(' '), { tools: [], problem: '' });
+  assert.deepEqual(toolsOf('{"function": {"name": "f"}}').tools, [{ function: { name: 'f' } }]);
+  for (const wrong of ['[', '[1]', '[null]', '"x"', '[{"function": {}}]']) {
+    const { tools, problem } = toolsOf(wrong);
+    assert.deepEqual([tools.length, problem !== ''], [0, true], wrong);
+    assert.deepEqual(requestFields({ ...NO_SETTINGS, tools: wrong }), {});
+  }
 });
 
 test('numbers out of their range are named and not sent', () => {

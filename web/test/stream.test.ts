@@ -52,6 +52,26 @@ test('events are the same wherever the stream is cut, with every kind of line en
   }
 });
 
+test('calls of tools come in pieces, several of them beside each other', async () => {
+  const given = globalThis.fetch;
+  const call = (index: number, text: string, id?: string) =>
+    chunk({ tool_calls: [{ index, id, function: { name: id && 'f', arguments: text } }] });
+  const text = call(0, '', 'a') + call(0, '{}') + call(1, '{"x"', 'b') + call(1, ':1}') + chunk({}, 'tool_calls');
+  globalThis.fetch = async () => new Response(streamOf(encoder.encode(text)));
+  try {
+    const pieces = await all(streamAnswer({}, new AbortController().signal));
+    assert.deepEqual(pieces.slice(1), [
+      { type: 'call', index: 0, id: 'a', name: 'f', text: '' },
+      { type: 'call', index: 0, id: undefined, name: undefined, text: '{}' },
+      { type: 'call', index: 1, id: 'b', name: 'f', text: '{"x"' },
+      { type: 'call', index: 1, id: undefined, name: undefined, text: ':1}' },
+      { type: 'end', reason: 'tool_calls' },
+    ]);
+  } finally {
+    globalThis.fetch = given;
+  }
+});
+
 test('data of several lines is one event; other fields are passed over', () => {
   const parser = new EventParser();
   const text = 'event: x\ndata: a\ndata:b\nid: 3\n\n\n\ndata\ndata: unfinished\n';

@@ -7,6 +7,8 @@ export type Piece =
   | { type: 'opened'; model: string }
   | { type: 'reasoning'; text: string }
   | { type: 'content'; text: string }
+  /** Of the call with this number; id and name come with its first piece. */
+  | { type: 'call'; index: number; id?: string; name?: string; text: string }
   | { type: 'end'; reason: string }
   | { type: 'measured'; measured: Measured };
 
@@ -14,7 +16,15 @@ interface Chunk {
   model?: string;
   error?: { message?: string; code?: string };
   choices?: {
-    delta?: { content?: string | null; reasoning_content?: string | null };
+    delta?: {
+      content?: string | null;
+      reasoning_content?: string | null;
+      tool_calls?: {
+        index?: number;
+        id?: string;
+        function?: { name?: string; arguments?: string };
+      }[];
+    };
     finish_reason?: string | null;
   }[];
   usage?: {
@@ -92,6 +102,8 @@ async function* pieces(
     if (choice?.delta?.reasoning_content)
       yield { type: 'reasoning', text: choice.delta.reasoning_content };
     if (choice?.delta?.content) yield { type: 'content', text: choice.delta.content };
+    for (const { index = 0, id, function: of } of choice?.delta?.tool_calls ?? [])
+      yield { type: 'call', index, id, name: of?.name, text: of?.arguments ?? '' };
     if (choice?.finish_reason) {
       ended = true;
       yield { type: 'end', reason: choice.finish_reason };

@@ -22,12 +22,21 @@ export interface Measured {
   counted?: boolean;
 }
 
+/** A tool that the model asked for. Nothing here runs it: its result is what a person gives. */
+export interface Call {
+  id: string;
+  name: string;
+  arguments: string;
+  result?: string;
+}
+
 export interface Message {
   id: string;
   parent: string | null;
   role: Role;
   content: string;
   reasoning: string;
+  calls?: Call[];
   state: MessageState;
   /** Milliseconds since 1970. */
   at: number;
@@ -135,6 +144,11 @@ export function titleFrom(text: string): string {
   return cut.slice(0, Math.max(cut.lastIndexOf(' '), 40)).trimEnd() + '…';
 }
 
+function isCall(value: unknown): value is Call {
+  const call = value as Partial<Call> | null;
+  return [call?.id, call?.name, call?.arguments].every((each) => typeof each === 'string');
+}
+
 /** What a conversation from storage must be to be believed; null: it is not one. */
 export function restored(value: unknown): Conversation | null {
   const given = value as Partial<Conversation> | null;
@@ -152,8 +166,9 @@ export function restored(value: unknown): Conversation | null {
     named: given.named === true,
     created: Number(given.created) || 0,
     updated: Number(given.updated) || 0,
-    messages: messages.map((message) => ({
+    messages: messages.map(({ calls, ...message }) => ({
       ...message,
+      ...(Array.isArray(calls) && { calls: calls.filter(isCall) }),
       parent: message.parent ?? null,
       reasoning: message.reasoning ?? '',
       state: message.state === 'writing' ? 'stopped' : message.state,
@@ -163,14 +178,31 @@ export function restored(value: unknown): Conversation | null {
 }
 
 export interface WireMessage {
-  role: 'system' | Role;
+  role: 'system' | 'tool' | Role;
   content: string;
+  tool_call_id?: string;
+  tool_calls?: { id: string; type: 'function'; function: { name: string; arguments: string } }[];
 }
 
-/** What the server is sent to answer `last`. Thoughts of earlier answers are not part of it. */
+/**
+ * What the server is sent to answer `last`. Thoughts of earlier answers are not part of it, nor are
+ * calls that got no result.
+ */
 export function wireMessages(conversation: Conversation, last: string, system: string): WireMessage[] {
-  const turns = path(conversation, last)
-    .filter((message) => message.role === 'user' || message.content !== '')
-    .map(({ role, content }): WireMessage => ({ role, content }));
+  const turns = path(conversation, last).flatMap(({ role, content, calls }): WireMessage[] => {
+    const called = (calls ?? []).filter((call) => call.result !== undefined);
+    if (called.length > 0) {
+      const tool_calls = called.map(({ id, name, arguments: given }) => ({
+        id,
+        type: 'function' as const,
+        function: { name, arguments: given },
+      }));
+      const results = called.map(
+        ({ id, result }): WireMessage => ({ role: 'tool', tool_call_id: id, content: result! }),
+      );
+      return [{ role, content, tool_calls }, ...results];
+    }
+    return role === 'user' || content !== '' ? [{ role, content }] : [];
+  });
   return system.trim() ? [{ role: 'system', content: system }, ...turns] : turns;
 }

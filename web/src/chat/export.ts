@@ -3,13 +3,17 @@ import { path, restored, type Conversation } from './conversation';
 /** The shown path as a text to read. */
 export function asMarkdown(conversation: Conversation): string {
   const parts = [`# ${conversation.title}\n`];
-  for (const { role, content, reasoning, model } of path(conversation)) {
+  for (const { role, content, reasoning, calls, model } of path(conversation)) {
     parts.push(role === 'user' ? '## You\n' : `## ${model || 'Assistant'}\n`);
     if (reasoning.trim()) {
       const quoted = reasoning.trim().split('\n').map((line) => `> ${line}`.trimEnd());
       parts.push(quoted.join('\n') + '\n');
     }
-    parts.push(content.trimEnd() + '\n');
+    if (content || !calls) parts.push(content.trimEnd() + '\n');
+    for (const { name, arguments: given, result } of calls ?? []) {
+      parts.push(`Called \`${name}\`:\n\n    ${given.replaceAll('\n', '\n    ')}\n`);
+      if (result !== undefined) parts.push(`Result:\n\n    ${result.replaceAll('\n', '\n    ')}\n`);
+    }
   }
   return parts.join('\n');
 }

@@ -9,6 +9,7 @@ import {
   remove,
   show,
   wireMessages,
+  type Call,
   type Measured,
   type Message,
   type Role,
@@ -78,8 +79,20 @@ export function retry(id: string, messageId: string): void {
   if (!before || runs.value.has(id)) return;
   if (before.role === 'user') return void answer(id, messageId);
   if (before.parent === null) return;
-  if (!before.content && !before.reasoning) change(id, (each) => remove(each, messageId));
+  if (!before.content && !before.reasoning && !before.calls) change(id, (each) => remove(each, messageId));
   void answer(id, before.parent);
+}
+
+/** What a tool gave that an answer has called. With the last of them the model goes on. */
+export function giveResult(id: string, messageId: string, index: number, result: string): void {
+  if (runs.value.has(id)) return;
+  const given = (old: Message) => ({
+    ...old,
+    calls: old.calls?.map((call, i) => (i === index ? { ...call, result } : call)),
+  });
+  change(id, (each) => patch(each, messageId, given));
+  const { calls } = find(conversation(id)!, messageId)!;
+  if (calls?.every((call) => call.result !== undefined)) void answer(id, messageId);
 }
 
 export function showVersion(id: string, messageId: string): void {
@@ -171,6 +184,21 @@ function pause(ms: number, signal: AbortSignal): Promise<void> {
   });
 }
 
+function isText({ type }: Piece): boolean {
+  return type === 'reasoning' || type === 'content' || type === 'call';
+}
+
+function withPiece(calls: Call[] = [], piece: Piece & { type: 'call' }): Call[] {
+  const { id = '', name = '', arguments: before = '' } = calls[piece.index] ?? {};
+  const next = [...calls];
+  next[piece.index] = {
+    id: piece.id ?? id,
+    name: piece.name ?? name,
+    arguments: before + piece.text,
+  };
+  return next;
+}
+
 /** Puts the pieces of an answer into its message: often for the eye, seldom into storage. */
 class Writer {
   begun = false;
@@ -189,7 +217,7 @@ class Writer {
   take(piece: Piece): void {
     if (piece.type !== 'opened') this.begun = true;
     if (piece.type === 'reasoning') this.thoughtSince ||= Date.now();
-    if (piece.type === 'reasoning' || piece.type === 'content') this.count();
+    if (isText(piece)) this.count();
     this.pending.push(piece);
     this.timer ??= setTimeout(() => this.flush(), DRAW_MS);
   }
@@ -227,7 +255,8 @@ class Writer {
         next.reasoningSeconds = (Date.now() - this.thoughtSince) / 1000;
       }
       if (piece.type === 'content') next.content += piece.text;
-      if (piece.type === 'content' || piece.type === 'reasoning') next.measured = this.counted();
+      if (piece.type === 'call') next.calls = withPiece(next.calls, piece);
+      if (isText(piece)) next.measured = this.counted();
       if (piece.type === 'end') next.state = piece.reason === 'length' ? 'length' : 'done';
       if (piece.type === 'measured') next.measured = piece.measured;
     }

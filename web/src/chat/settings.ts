@@ -32,11 +32,13 @@ export interface Settings {
   effort: '' | 'low' | 'medium' | 'high';
   /** One a line; \n and \t stand for a line break and a tab. */
   stop: string;
+  /** JSON, a list of function tools as the API takes them. */
+  tools: string;
   /** By name, as they were typed. */
   numbers: Record<string, string>;
 }
 
-export const NO_SETTINGS: Settings = { system: '', thinking: '', effort: '', stop: '', numbers: {} };
+export const NO_SETTINGS: Settings = { system: '', thinking: '', effort: '', stop: '', tools: '', numbers: {} };
 
 export const settings = new Store<Settings>(readSettings(recall('settings')));
 
@@ -47,7 +49,7 @@ export function setSettings(value: Settings): void {
 
 export function readSettings(text: string | null): Settings {
   try {
-    const { system, thinking, effort, stop, numbers } = JSON.parse(text ?? '{}');
+    const { system, thinking, effort, stop, tools, numbers } = JSON.parse(text ?? '{}');
     const word = <T extends string>(value: unknown, words: readonly T[]): T | '' =>
       words.includes(value as T) ? (value as T) : '';
     const known = NUMBER_FIELDS.map(({ name }) => [name, numbers?.[name]] as const);
@@ -56,6 +58,7 @@ export function readSettings(text: string | null): Settings {
       thinking: word(thinking, ['on', 'off']),
       effort: word(effort, ['low', 'medium', 'high']),
       stop: typeof stop === 'string' ? stop : '',
+      tools: typeof tools === 'string' ? tools : '',
       numbers: Object.fromEntries(known.filter(([, text]) => typeof text === 'string')),
     };
   } catch {
@@ -83,8 +86,22 @@ export function stopsOf(typed: string): string[] {
   return typed.split('\n').filter(Boolean).map(unescape);
 }
 
-/** The fields of a request. A number that makes no sense is left out; its field says so. */
-export function requestFields({ thinking, effort, stop, numbers }: Settings): Record<string, unknown> {
+/** The tools as typed; `problem` says what is wrong, then there are none. */
+export function toolsOf(typed: string): { tools: unknown[]; problem: string } {
+  if (!typed.trim()) return { tools: [], problem: '' };
+  try {
+    const given: unknown = JSON.parse(typed);
+    const tools = Array.isArray(given) ? given : [given];
+    const named = tools.every((tool) => typeof tool?.function?.name === 'string');
+    return named ? { tools, problem: '' } : { tools: [], problem: 'A tool has no function.name.' };
+  } catch (error) {
+    return { tools: [], problem: (error as Error).message };
+  }
+}
+
+/** The fields of a request. What makes no sense is left out; its field says so. */
+export function requestFields(value: Settings): Record<string, unknown> {
+  const { thinking, effort, stop, numbers } = value;
   const fields: Record<string, unknown> = {};
   for (const field of NUMBER_FIELDS) {
     const typed = numbers[field.name]?.trim();
@@ -92,6 +109,8 @@ export function requestFields({ thinking, effort, stop, numbers }: Settings): Re
   }
   const stops = stopsOf(stop);
   if (stops.length > 0) fields.stop = stops.slice(0, MAX_STOPS);
+  const { tools } = toolsOf(value.tools);
+  if (tools.length > 0) fields.tools = tools;
   if (thinking) fields.chat_template_kwargs = { enable_thinking: thinking === 'on' };
   if (effort) fields.reasoning_effort = effort;
   return fields;

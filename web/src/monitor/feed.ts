@@ -1,6 +1,6 @@
 import { Failure, failureOf, request } from '../base/api';
 import { health, healthFrom } from '../base/health';
-import { readProps } from '../base/props';
+import { props, readProps } from '../base/props';
 import { Store } from '../base/store';
 import { SPAN_SECONDS } from './chart';
 import { parseMetrics, type Sample } from './metrics';
@@ -20,6 +20,9 @@ export interface Feed {
 export const feed = new Store<Feed>({ samples: [], slots: null, waiting: [], problem: null });
 
 const EVERY_MS = 1_000;
+
+/** The engine whose plan is known, by the number of restarts; -1: it has told none yet. */
+let planOf = -1;
 
 /** Paths that this server does not have; asked again when its engine was away. */
 const missing = new Set<string>();
@@ -44,9 +47,15 @@ async function sample(): Promise<void> {
   const rows = parseMetrics(await response.text());
   const at = performance.now();
   const list = await optional('slots');
-  // What the server was started with does not change while it runs.
+  // What the server was started with does not change while it runs; the plan is of an engine, and
+  // is null until that is ready.
   const isNew = feed.value.problem !== null || feed.value.samples.length === 0;
-  if (isNew) await readProps();
+  const { restarts, state } = health.value;
+  if (isNew || planOf !== restarts) {
+    await readProps();
+    const isComing = props.value.memoryPlan === null || state !== 'ready';
+    planOf = isComing ? -1 : restarts;
+  }
   feed.update((last) => ({
     samples: [...last.samples, { at, rows }].filter((each) => at - each.at <= SPAN_SECONDS * 1000),
     slots: slotsFrom(list),

@@ -140,13 +140,21 @@ function Work(props: { health: Health; waiting: Wait[]; rows: Row[] }) {
 function Shares({ samples }: { samples: Sample[] }) {
   const last = samples.at(-1)!;
   const before = samples.at(-31) ?? samples[0];
-  const experts = share(before, last, NAMES.expertHits, (rows) => {
-    const hits = total(rows, NAMES.expertHits);
-    return hits === undefined ? undefined : hits + (total(rows, NAMES.expertMisses) ?? 0);
-  });
+  // The tiers count different things: choices of rows on a card, experts of a step in RAM.
+  const hitsIn = (tier: string) => {
+    const of = (sample: Sample) => ({
+      ...sample,
+      rows: sample.rows.filter(({ labels }) => labels.tier === tier),
+    });
+    return share(before && of(before), of(last), NAMES.expertHits, (rows) => {
+      const hits = total(rows, NAMES.expertHits);
+      return hits === undefined ? undefined : hits + (total(rows, NAMES.expertMisses) ?? 0);
+    });
+  };
   const drafts = share(before, last, NAMES.accepted, (rows) => total(rows, NAMES.drafted));
   const cards: [string, number | undefined, string][] = [
-    ['Experts', experts, 'of expert reads found their weights where they are computed'],
+    ['Experts on cards', hitsIn('card'), 'of the experts that tokens chose were in a slot of a card'],
+    ['Experts in RAM', hitsIn('ram'), 'of the experts that were wanted from RAM were there'],
     ['Drafts', drafts, 'of drafted tokens were accepted'],
   ];
   return (

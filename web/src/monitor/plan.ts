@@ -36,7 +36,6 @@ interface Line {
 }
 
 const OWNERS: Record<string, Group> = {
-  experts: 'experts',
   weights: 'weights',
   tables: 'weights',
   state: 'cache',
@@ -45,8 +44,13 @@ const OWNERS: Record<string, Group> = {
   cache: 'cache',
 };
 
+/** Of experts: the rest of their lines is what moves and computes them. */
+const EXPERTS = ['slots', 'in RAM'];
+
 /** By the owner of a line; the planner has no groups. What is there only while loading is work. */
 export function groupOf({ owner, name }: Pick<Line, 'owner' | 'name'>): Group {
+  if (owner === 'experts') return EXPERTS.includes(name) ? 'experts' : 'work';
+  if (name === 'prompt cache') return 'cache';
   return name === 'staging' ? 'work' : (OWNERS[owner] ?? 'work');
 }
 
@@ -80,7 +84,8 @@ function placeFrom(value: unknown, fallback: string): Place | null {
   if (budget > peak) blocks.push({ group: 'free', bytes: budget - peak, lines: [] });
   const slots = amount(value.expert_slots);
   const inFile = mapped.reduce((sum, line) => sum + amount(line.bytes), 0);
-  const notes = [slots && `${slots} expert slots`, inFile && `${words(inFile)} used in the file`];
+  const used = amount(value.used_bytes);
+  const notes = [used && `${words(used)} taken so far`, slots && `${slots} expert slots`, inFile && `${words(inFile)} used in the file`];
   return {
     name: typeof value.name === 'string' && value.name ? value.name : fallback,
     bytes: Math.max(budget, peak) + reserve,

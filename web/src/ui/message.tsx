@@ -4,6 +4,7 @@ import type { Message } from '../chat/conversation';
 import type { Run } from '../chat/runs';
 import { Markdown } from '../markdown/markdown';
 import { Actions } from './actions';
+import { Calls } from './calls';
 import { Editor } from './editor';
 import { memo } from './memo';
 import { Reasoning } from './reasoning';
@@ -30,7 +31,7 @@ export const MessageView = memo(
         ) : isUser ? (
           <div class="said">{message.content}</div>
         ) : (
-          <AnswerBody message={message} run={run} />
+          <AnswerBody {...props} />
         )}
         {!props.editing && !run && <Actions {...props} />}
       </li>
@@ -45,8 +46,8 @@ export const MessageView = memo(
     a.versions.length === b.versions.length,
 );
 
-function AnswerBody({ message, run }: { message: Message; run: Run | undefined }) {
-  const isThinking = run !== undefined && message.content === '';
+function AnswerBody({ conversation, message, run, locked }: MessageProps) {
+  const isThinking = run !== undefined && message.content === '' && !message.calls;
   return (
     <>
       {message.reasoning.trim() && (
@@ -57,13 +58,18 @@ function AnswerBody({ message, run }: { message: Message; run: Run | undefined }
         />
       )}
       {message.content && <Markdown text={message.content} />}
-      {run && <Waiting run={run} quiet={Boolean(message.content || message.reasoning)} />}
+      {message.calls && (
+        <Calls conversation={conversation} message={message} writing={run !== undefined} locked={locked} />
+      )}
+      {run && (
+        <Waiting run={run} quiet={Boolean(message.content || message.reasoning || message.calls)} />
+      )}
       {!run && message.state === 'failed' && (
         <p class="problem" role="alert">
           {sentence(message.problem || 'The answer failed')}
         </p>
       )}
-      {!run && message.state === 'done' && !message.content && (
+      {!run && message.state === 'done' && !message.content && !message.calls && (
         <p class="aside">The answer is empty.</p>
       )}
       {!run && message.state === 'length' && (

@@ -15,6 +15,7 @@ import {
   setSettings,
   settings,
   stopsOf,
+  toolsOf,
   type NumberField,
   type Settings,
 } from '../chat/settings';
@@ -74,6 +75,21 @@ export function SettingsDialog() {
         />
         {stopsOf(value.stop).length > MAX_STOPS && (
           <span class="wrong">Only the first {MAX_STOPS} count.</span>
+        )}
+      </label>
+      <label>
+        Tools
+        <textarea
+          rows={2}
+          class="mono"
+          spellcheck={false}
+          placeholder='[{"type": "function", "function": {"name": …, "parameters": …}}]'
+          value={value.tools}
+          aria-invalid={toolsOf(value.tools).problem !== ''}
+          onInput={(event) => set({ tools: event.currentTarget.value })}
+        />
+        {toolsOf(value.tools).problem && (
+          <span class="wrong">Not used: {toolsOf(value.tools).problem}</span>
         )}
       </label>
       <Below />

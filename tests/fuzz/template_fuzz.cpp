@@ -103,8 +103,10 @@ void run(std::string_view input) {
   limits.max_steps = 200'000;
   limits.max_made_bytes = 16 << 20;
   limits.max_output_bytes = 1 << 20;
+  bool is_read = false;
   try {
     const ChatTemplate chat_template(source, "<s>", "</s>", limits);
+    is_read = true;
     ContextMaker maker(input.substr(std::min(zero + 1, input.size())));
     const std::vector<RenderedSegment> segments =
         chat_template.render(maker.context(), {.now = std::tm{}});
@@ -114,7 +116,8 @@ void run(std::string_view input) {
     check(segments, !written);
     STRATA_CHECK(joined(segments).size() <= limits.max_output_bytes + (4 << 20));
   } catch (const Error& e) {
-    STRATA_CHECK(e.code() == ErrorCode::kInvalidArgument || e.code() == ErrorCode::kUnsupported);
+    const ErrorCode expected = is_read ? ErrorCode::kInvalidArgument : ErrorCode::kCorruptFile;
+    STRATA_CHECK(e.code() == expected || e.code() == ErrorCode::kUnsupported);
     STRATA_CHECK(std::string_view(e.what()).find("line ") != std::string_view::npos ||
                  e.message().find("bytes, more than") != std::string::npos);
   }

@@ -1,6 +1,7 @@
 #include "strata/io/direct_reader.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "strata/base/check.h"
@@ -11,6 +12,12 @@
 #include "strata/io/os/file_descriptor.h"
 
 namespace strata::io {
+namespace {
+
+// Of one read; more would be a drive that never takes it.
+constexpr int kMaxTries = 1000;
+
+}  // namespace
 
 DirectReader::DirectReader(int depth, Way way) : depth_(depth), way_(way) {
   STRATA_CHECK(depth >= 1);
@@ -23,8 +30,17 @@ DirectReader::DirectReader(int depth, Way way) : depth_(depth), way_(way) {
     }
   }
   if (queue_ == nullptr) queue_ = os::make_thread_queue(depth);
-  slots_.resize(static_cast<size_t>(depth));
-  for (int i = depth - 1; i >= 0; --i) free_.push_back(i);
+  make_slots();
+}
+
+DirectReader::DirectReader(int depth, std::unique_ptr<os::ReadQueue> queue)
+    : depth_(depth), way_(Way::kThreads), queue_(std::move(queue)) {
+  make_slots();
+}
+
+void DirectReader::make_slots() {
+  slots_.resize(static_cast<size_t>(depth_));
+  for (int i = depth_ - 1; i >= 0; --i) free_.push_back(i);
 }
 
 // The queue waits for what it has been given.
@@ -69,6 +85,10 @@ bool DirectReader::finish(int i, int64_t result, Done& done) {
   const File& file = files_[static_cast<size_t>(slot.read.file)];
   const size_t skipped = static_cast<size_t>(slot.read.offset - slot.begin);
   done.tag = slot.read.tag;
+  if ((result == -EINTR || result == -EAGAIN) && ++slot.tries < kMaxTries) {
+    submit(i);
+    return false;
+  }
   if (result > 0) {
     slot.done += static_cast<size_t>(result);
     // A short read ends at a block, or at the end of the file.

@@ -34,6 +34,8 @@ class DirectReader {
 
   // depth: reads at the same time.
   explicit DirectReader(int depth, Way way = Way::kUring);
+  // On a queue of the caller's that takes `depth` reads.
+  DirectReader(int depth, std::unique_ptr<os::ReadQueue> queue);
   ~DirectReader();
   DirectReader(const DirectReader&) = delete;
   DirectReader& operator=(const DirectReader&) = delete;
@@ -77,14 +79,16 @@ class DirectReader {
     uint64_t begin = 0;  // of the blocks
     size_t length = 0;   // of the blocks, at most up to the end of the file
     size_t done = 0;
+    int tries = 0;  // that the system broke off
   };
+  void make_slots();
   void submit(int slot);
   bool finish(int slot, int64_t result, Done& done);
 
   int depth_;
   Way way_;
-  std::unique_ptr<os::ReadQueue> queue_;
   std::vector<File> files_;
+  std::unique_ptr<os::ReadQueue> queue_;  // goes first: it waits for reads of the files
   std::vector<Slot> slots_;
   std::vector<int> free_;
   int n_under_way_ = 0;

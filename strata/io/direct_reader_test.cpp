@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -11,6 +12,7 @@
 
 #include "strata/base/error.h"
 #include "strata/io/file.h"
+#include "strata/io/os/read_queue.h"
 #include "tests/support/temp_folder.h"
 
 namespace strata::io {
@@ -48,6 +50,7 @@ TEST_P(Reader, ReadsAnyStretchesManyAtATime) {
   constexpr int kDepth = 5;
   const File file = File::open(make_file(folder.path("a"), kBytes));
   DirectReader reader(kDepth, GetParam());
+  if (reader.way() != GetParam()) GTEST_SKIP() << "this system lets nobody use io_uring";
   reader.add(file);
   const Buffers buffers(kDepth, DirectReader::buffer_bytes(kMost));
   std::mt19937 random(3);
@@ -122,6 +125,53 @@ TEST_P(Reader, AnotherFileInItsPlaceIsRefused) {
   EXPECT_THROW(reader.add(file), Error);
   std::filesystem::remove(path);
   EXPECT_THROW(reader.add(file), Error);
+}
+
+// Breaks reads off in the ways a system may, in turn, and does the rest on threads.
+class CapriciousQueue final : public os::ReadQueue {
+ public:
+  explicit CapriciousQueue(int depth) : threads_(os::make_thread_queue(depth)) {}
+  void submit(const strata::os::Descriptor& file, uint64_t offset, std::span<std::byte> out,
+              uint64_t tag) override {
+    ++submitted;
+    const int turn = submitted % 4;
+    if (turn == 0) return results_.push_back({.tag = tag, .bytes = -EAGAIN});
+    if (turn == 1) return results_.push_back({.tag = tag, .bytes = -EINTR});
+    if (turn == 2) out = out.first(std::min(out.size(), DirectReader::kBlock));
+    threads_->submit(file, offset, out, tag);
+  }
+  bool next(Result& result, std::chrono::milliseconds limit) override {
+    if (results_.empty()) return threads_->next(result, limit);
+    result = results_.back();
+    results_.pop_back();
+    return true;
+  }
+  int submitted = 0;
+
+ private:
+  std::unique_ptr<os::ReadQueue> threads_;
+  std::vector<Result> results_;
+};
+
+TEST(DirectReader, ReadsThatAreBrokenOffAreAskedForAgain) {
+  const testing::TempFolder folder;
+  constexpr size_t kBytes = 100'000;
+  const File file = File::open(make_file(folder.path("a"), kBytes));
+  auto queue = std::make_unique<CapriciousQueue>(3);
+  const CapriciousQueue& used = *queue;
+  DirectReader reader(3, std::move(queue));
+  reader.add(file);
+  const Buffers buffers(1, DirectReader::buffer_bytes(kBytes));
+  for (uint64_t at : {0U, 777U, 90'000U}) {
+    const size_t n = std::min<size_t>(kBytes - at, 50'000);
+    reader.start({.file = 0, .offset = at, .bytes = n, .buffer = buffers[0], .tag = 9});
+    std::vector<DirectReader::Done> done;
+    while (done.empty()) done = reader.collect(std::chrono::milliseconds(100));
+    ASSERT_EQ(done[0].error, "");
+    ASSERT_EQ(done[0].bytes.size(), n);
+    for (size_t i = 0; i < n; ++i) ASSERT_EQ(done[0].bytes[i], byte_at(at + i)) << at + i;
+  }
+  EXPECT_GT(used.submitted, 10);
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, Reader, ::testing::Values(Way::kUring, Way::kThreads),

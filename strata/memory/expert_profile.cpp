@@ -107,6 +107,11 @@ ExpertProfile read_expert_profile(const std::string& path) {
   file.read_at(sizeof(header), std::as_writable_bytes(std::span(profile.ranked)));
   file.read_at(sizeof(header) + sizeof(ExpertPlace) * profile.ranked.size(),
                std::as_writable_bytes(std::span(profile.counts)));
+  for (size_t i = 0; i < n_cells; ++i) {
+    if (profile.counts[i] >= 0) continue;
+    refuse(path, format("expert {} of layer {} was chosen {} times", i % header.n_experts,
+                        i / header.n_experts, profile.counts[i]));
+  }
   std::vector<bool> seen(n_cells);
   for (size_t i = 0; i < profile.ranked.size(); ++i) {
     const ExpertPlace p = profile.ranked[i];
@@ -138,17 +143,17 @@ void write_expert_profile(const std::string& path, const ExpertProfile& profile)
   });
 }
 
-ExpertProfile expert_profile_or_unknown(const std::string& path, int n_layers, int n_experts) {
-  if (path.empty()) return ExpertProfile::unknown(n_layers, n_experts);
+std::optional<ExpertProfile> usable_expert_profile(const std::string& path, int n_layers,
+                                                   int n_experts) {
   try {
     ExpertProfile profile = read_expert_profile(path);
     if (profile.n_layers == n_layers && profile.n_experts == n_experts) return profile;
     refuse(path, format("made for {} layers of {} experts, this model has {} of {}",
                         profile.n_layers, profile.n_experts, n_layers, n_experts));
   } catch (const Error& e) {
-    log_warning(format("{}; going on without a profile", e.what()));
+    log_warning(format("{}; going on without a profile, and the file stays as it is", e.what()));
   }
-  return ExpertProfile::unknown(n_layers, n_experts);
+  return std::nullopt;
 }
 
 }  // namespace strata::memory

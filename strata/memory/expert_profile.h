@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,8 +37,9 @@ ExpertProfile read_expert_profile(const std::string& path);
 // Complete or not at all (io::AtomicFile). Errors: kNotFound, kIo.
 void write_expert_profile(const std::string& path, const ExpertProfile& profile);
 
-// The profile at `path` for a model of this shape. A file that is absent, damaged or made for
-// another shape is no reason not to start: one warning, and unknown(). An empty path: unknown().
-ExpertProfile expert_profile_or_unknown(const std::string& path, int n_layers, int n_experts);
+// The profile at `path` for a model of this shape. A file that is damaged, made for another shape
+// or no profile at all is no reason not to start: one warning, and nothing.
+std::optional<ExpertProfile> usable_expert_profile(const std::string& path, int n_layers,
+                                                   int n_experts);
 
 }  // namespace strata::memory

@@ -55,7 +55,7 @@ TEST(ExpertProfile, ComesBackAsWritten) {
   const ExpertProfile p = example(4, 16);
   write_expert_profile(folder.path("p"), p);
   EXPECT_EQ(read_expert_profile(folder.path("p")), p);
-  EXPECT_EQ(expert_profile_or_unknown(folder.path("p"), 4, 16), p);
+  EXPECT_EQ(usable_expert_profile(folder.path("p"), 4, 16), p);
 }
 
 // As other programs write it: by hand, with a count of slots and only two ranked.
@@ -81,10 +81,8 @@ TEST(ExpertProfile, ReadsTheBytesOfTheFormat) {
 TEST(ExpertProfile, F009_AProfileOfAnotherModelIsOneWarning) {
   const TempFolder folder;
   write_expert_profile(folder.path("p"), example(4, 8));
-  ExpertProfile p;
   const std::string said =
-      warnings_of([&] { p = expert_profile_or_unknown(folder.path("p"), 4, 16); });
-  EXPECT_EQ(p, ExpertProfile::unknown(4, 16));
+      warnings_of([&] { EXPECT_FALSE(usable_expert_profile(folder.path("p"), 4, 16)); });
   EXPECT_EQ(count(said, "warning"), 1u) << said;
   EXPECT_NE(said.find("4 layers of 8 experts, this model has 4 of 16"), std::string::npos) << said;
 }
@@ -95,14 +93,21 @@ TEST(ExpertProfile, F009_EveryCutIsOneWarning) {
   const std::vector<std::byte> whole = read_file(folder.path("p"));
   for (size_t n = 0; n < whole.size(); ++n) {
     const std::string cut = folder.write("cut", std::span(whole).first(n));
-    ExpertProfile p;
-    const std::string said = warnings_of([&] { p = expert_profile_or_unknown(cut, 2, 4); });
-    EXPECT_EQ(p, ExpertProfile::unknown(2, 4)) << n;
+    const std::string said =
+        warnings_of([&] { EXPECT_FALSE(usable_expert_profile(cut, 2, 4)) << n; });
     EXPECT_EQ(count(said, "warning"), 1u) << n << ": " << said;
   }
   const std::string said =
-      warnings_of([&] { expert_profile_or_unknown(folder.path("absent"), 2, 4); });
+      warnings_of([&] { EXPECT_FALSE(usable_expert_profile(folder.path("absent"), 2, 4)); });
   EXPECT_EQ(count(said, "warning"), 1u) << said;
+}
+
+TEST(ExpertProfile, F009_CountsBelowZeroAreRefused) {
+  const TempFolder folder;
+  ExpertProfile p = example(2, 4);
+  p.counts[5] = -1;
+  write_expert_profile(folder.path("p"), p);
+  EXPECT_THROW(read_expert_profile(folder.path("p")), Error);
 }
 
 TEST(ExpertProfile, F009_PairsTwiceOrOutOfRangeAreRefused) {

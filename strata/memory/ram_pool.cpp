@@ -26,14 +26,6 @@ Bytes largest_part(const std::vector<RamPool::Layer>& layers) {
   return most;
 }
 
-}  // namespace
-
-Bytes RamPool::most_buffers(Bytes largest_blob) {
-  return kDepth * io::DirectReader::buffer_bytes(largest_blob) + kBlock;
-}
-
-namespace {
-
 int depth_for(Bytes budget, Bytes buffer) {
   const Bytes n = budget / 8 / std::max<Bytes>(buffer, 1);
   return static_cast<int>(std::clamp<Bytes>(n, kLeastDepth, kDepth));
@@ -63,6 +55,10 @@ std::vector<SlotClass> classes_for(const std::vector<RamPool::Layer>& layers, in
 }
 
 }  // namespace
+
+Bytes RamPool::most_buffers(Bytes largest_blob) {
+  return kDepth * io::DirectReader::buffer_bytes(largest_blob) + kBlock;
+}
 
 std::vector<SlotClass> share_out(std::span<const Bytes> blob_of_layer, int n_experts,
                                  Bytes budget) {
@@ -219,7 +215,7 @@ void RamPool::settle(int slot, const std::string& error) {
   State& state = states_[static_cast<size_t>(slot)];
   if (!error.empty()) {
     state = State::kFailed;
-    error_ = error;
+    failures_.push_back({*table_.at(slot).holds, error});
   }
   if (--parts_left_[static_cast<size_t>(slot)] > 0) return;
   --n_loading_;
@@ -234,7 +230,7 @@ void RamPool::settle(int slot, const std::string& error) {
 
 void RamPool::preload(const ExpertHeat& heat, const std::function<bool(ExpertPlace)>& elsewhere,
                       const std::function<void(Bytes, Bytes)>& progress) {
-  error_.clear();
+  failures_.clear();
   const auto wait = [&] {
     if (collect(kSilence)) return;
     throw Error(ErrorCode::kIo, format("storage did not answer for {} s", kSilence.count() / 1000));
@@ -246,11 +242,20 @@ void RamPool::preload(const ExpertHeat& heat, const std::function<bool(ExpertPla
     if (!start(place, Why::kPreload, heat)) continue;
     begun += shape(place.layer).bytes();
     while (n_loading_ > depth_) wait();
-    if (!error_.empty()) throw Error(ErrorCode::kIo, error_);
+    if (!failures_.empty()) throw Error(ErrorCode::kIo, failures_.front().error);
     if (progress) progress(begun, table_.bytes());
   }
   while (n_loading_ > 0) wait();
-  if (!error_.empty()) throw Error(ErrorCode::kIo, error_);
+  if (!failures_.empty()) throw Error(ErrorCode::kIo, failures_.front().error);
+}
+
+void RamPool::throw_failure_of(LayerId layer, std::span<const ExpertId> wanted) const {
+  for (const Failure& failure : failures_) {
+    const auto is_it = [&](ExpertId e) { return failure.place.expert == e.value; };
+    if (failure.place.layer == layer.value && std::ranges::any_of(wanted, is_it)) {
+      throw Error(ErrorCode::kIo, failure.error);
+    }
+  }
 }
 
 ExpertLease RamPool::acquire(LayerId layer, std::span<const ExpertId> wanted,
@@ -258,7 +263,7 @@ ExpertLease RamPool::acquire(LayerId layer, std::span<const ExpertId> wanted,
   STRATA_CHECK(!wanted.empty());
   for (const ExpertId e : here_) parts_[static_cast<size_t>(e.value)] = {};
   here_.clear();
-  error_.clear();
+  failures_.clear();
   ++stamp_;
   for (const ExpertId e : wanted) {
     const int slot = table_.find(layer.value, e.value);
@@ -286,7 +291,7 @@ ExpertLease RamPool::acquire(LayerId layer, std::span<const ExpertId> wanted,
                                                "layer {} were read",
                                                kSilence.count() / 1000, layer.value));
     }
-    if (!error_.empty()) throw Error(ErrorCode::kIo, error_);
+    throw_failure_of(layer, wanted);
     room = true;
   }
   counters_.uses += here_.size();

@@ -65,6 +65,7 @@ class RamPool {
   void forget(ExpertPlace place);
 
   int n_slots() const { return table_.n(); }
+  Bytes slot_bytes() const { return table_.bytes(); }
   PoolCounters counters() const;
 
  private:
@@ -84,6 +85,8 @@ class RamPool {
   // Puts what was read in its place. False: nothing came within the limit.
   bool collect(std::chrono::milliseconds limit);
   void settle(int slot, const std::string& error);
+  // Of one that was to be read, if it failed. What nobody asked for may fail.
+  void throw_failure_of(LayerId layer, std::span<const ExpertId> wanted) const;
   void unpin(uint64_t lease) noexcept;
 
   std::vector<Layer> layers_;
@@ -94,7 +97,11 @@ class RamPool {
   SlotTable table_;
   std::vector<State> states_;        // of each slot
   std::vector<uint8_t> parts_left_;  // to be read, of a slot that loads
-  std::string error_;                // of the last read that failed
+  struct Failure {
+    ExpertPlace place;
+    std::string error;
+  };
+  std::vector<Failure> failures_;  // since the last lease
   PlanLineId slot_line_, buffer_line_;
   device::Allocation slots_, buffers_;
   std::byte* first_buffer_ = nullptr;

@@ -182,6 +182,21 @@ TEST_P(Pool, AFailedReadIsAnErrorAndTheNextMayGoWell) {
   EXPECT_THROW(pool->acquire(LayerId(2), {&last, 1}, stored.heat), Error);
 }
 
+TEST_P(Pool, WhatNobodyAskedForMayFail) {
+  Stored stored;
+  const auto pool = stored.pool(80'000, GetParam());
+  std::filesystem::resize_file(stored.path(), std::filesystem::file_size(stored.path()) - 10);
+  const ExpertId last(kExperts - 1);
+  for (int round = 0; round < 4; ++round) {
+    for (int e = 0; e + 1 < kExperts; ++e) {
+      const ExpertId wanted(e);
+      pool->expect(LayerId(2), {&last, 1}, stored.heat);
+      stored.expect_bytes(pool->acquire(LayerId(2), {&wanted, 1}, stored.heat), 2);
+    }
+  }
+  EXPECT_THROW(pool->acquire(LayerId(2), {&last, 1}, stored.heat), Error);
+}
+
 TEST(RamPool, TooLittleIsRefusedWithWhatWouldDo) {
   const auto devices = device::make_devices("host", {});
   Plan plan;

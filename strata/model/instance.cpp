@@ -31,14 +31,6 @@ gguf::Model open_file(const InstanceOptions& options) {
 
 const memory::PlanWishes kUsual;
 
-// What is not there yet is learned; what is broken or of another model is said and not used.
-std::shared_ptr<const memory::ExpertProfile> read_profile(const std::string& path,
-                                                          const ModelFacts& facts) {
-  if (!std::filesystem::exists(path)) return nullptr;
-  return std::make_shared<memory::ExpertProfile>(memory::expert_profile_or_unknown(
-      path, static_cast<int>(facts.layers.size()), facts.n_experts));
-}
-
 constexpr const char* kSmaller = "a smaller --max-context, --batch or --prefill would make it fit";
 
 }  // namespace
@@ -179,6 +171,23 @@ void Instance::make_stages(const memory::Placement& placement) {
   }
 }
 
+// What is not there yet is learned, and will be written there. What is something else is neither
+// used nor written over.
+void Instance::read_profile(const std::string& path, const ModelFacts& facts) {
+  if (path.empty()) return;
+  std::error_code unknown;
+  if (std::filesystem::symlink_status(path, unknown).type() ==
+      std::filesystem::file_type::not_found) {
+    profile_path_ = path;
+    return;
+  }
+  if (std::optional<memory::ExpertProfile> profile = memory::usable_expert_profile(
+          path, static_cast<int>(facts.layers.size()), facts.n_experts)) {
+    resolved_.experts.profile = std::make_shared<memory::ExpertProfile>(std::move(*profile));
+    profile_path_ = path;
+  }
+}
+
 void Instance::save_profile() const {
   if (profile_path_.empty() || !model_) return;
   const std::optional<memory::ExpertProfile> learned = model_->learned();
@@ -243,10 +252,7 @@ void Instance::resolve(const InstanceOptions& options) {
                .window = options.spec + 1,
                .draft = options.draft,
                .draft_norm_per_stream = options.draft_norm_per_stream};
-  profile_path_ = options.expert_profile;
-  if (!profile_path_.empty()) {
-    resolved_.experts.profile = read_profile(profile_path_, facts);
-  }
+  read_profile(options.expert_profile, facts);
   resolve_context(options, facts);
   resolved_.chunk = options.chunk;
   if (options.chunk == 0) {

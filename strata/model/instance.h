@@ -113,6 +113,7 @@ class Instance {
   void make_stages(const memory::Placement& placement);
   memory::Machine machine(const InstanceOptions& options) const;
   void keep_in_ram(Bytes bytes);
+  void read_profile(const std::string& path, const ModelFacts& facts);
   void save_profile() const;
   void resolve(const InstanceOptions& options);
   void open_weights(const InstanceOptions& options);

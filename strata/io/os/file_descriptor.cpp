@@ -62,6 +62,10 @@ OpenedFile look_at(Descriptor file, const std::string& path) {
     throw Error(ErrorCode::kInvalidArgument, format("{} is not a regular file", path));
   }
   STRATA_CHECK(facts.st_size >= 0);
+  // With it io_uring gives up reads of a drive that cannot take them at once, as encrypted ones do.
+  if (const int flags = ::fcntl(file.get(), F_GETFL); flags >= 0) {
+    static_cast<void>(::fcntl(file.get(), F_SETFL, flags & ~O_NONBLOCK));
+  }
   return {std::move(file), static_cast<uint64_t>(facts.st_size),
           format("{}:{}:{}:{}.{:09}", facts.st_dev, facts.st_ino, facts.st_size,
                  facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec)};

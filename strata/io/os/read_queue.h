@@ -18,7 +18,7 @@ class ReadQueue {
   ReadQueue(const ReadQueue&) = delete;
   ReadQueue& operator=(const ReadQueue&) = delete;
 
-  // file and out live until the result is there.
+  // file and out live until the result is there. Errors: kIo if the system takes none.
   virtual void submit(const strata::os::Descriptor& file, uint64_t offset, std::span<std::byte> out,
                       uint64_t tag) = 0;
   struct Result {
@@ -34,6 +34,7 @@ class ReadQueue {
 
 // Null if the system refuses, and why.
 std::unique_ptr<ReadQueue> make_uring_queue(int depth, std::string& why);
+// Errors: kResourceExhausted without a thread.
 std::unique_ptr<ReadQueue> make_thread_queue(int depth);
 
 }  // namespace strata::io::os

@@ -5,9 +5,12 @@
 #include <condition_variable>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <vector>
 
+#include "strata/base/error.h"
+#include "strata/base/format.h"
 #include "strata/io/os/read_queue.h"
 
 namespace strata::io::os {
@@ -19,8 +22,13 @@ constexpr int kMaxThreads = 16;
 class ThreadQueue final : public ReadQueue {
  public:
   explicit ThreadQueue(int depth) {
-    for (int i = 0; i < std::min(depth, kMaxThreads); ++i) {
-      threads_.emplace_back([this] { work(); });
+    try {
+      for (int i = 0; i < std::min(depth, kMaxThreads); ++i) {
+        threads_.emplace_back([this] { work(); });
+      }
+    } catch (const std::system_error& e) {
+      if (!threads_.empty()) return;  // fewer do as well
+      throw Error(ErrorCode::kResourceExhausted, format("no thread to read with: {}", e.what()));
     }
   }
   ~ThreadQueue() override {

@@ -1,12 +1,17 @@
 #include <liburing.h>
 
 #include <cerrno>
+#include <thread>
 
 #include "strata/base/check.h"
+#include "strata/base/error.h"
+#include "strata/base/format.h"
 #include "strata/io/os/read_queue.h"
 
 namespace strata::io::os {
 namespace {
+
+constexpr int kMaxTries = 2000;
 
 class UringQueue final : public ReadQueue {
  public:
@@ -45,10 +50,16 @@ class UringQueue final : public ReadQueue {
     io_uring_sqe_set_data64(entry, tag);
     ++n_under_way_;
     int result = 0;
-    do {
+    // Out of memory for a moment, as a rule.
+    for (int tries = 0; tries < kMaxTries; ++tries) {
       result = io_uring_submit(&ring_);
-    } while (result == -EINTR || result == -EAGAIN);
-    STRATA_CHECK(result >= 0);
+      if (result != -EINTR && result != -EAGAIN && result != -EBUSY) break;
+      if (result != -EINTR) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    if (result >= 0) return;
+    // The entry stays in the ring, and goes along with the next one that the system takes.
+    throw Error(ErrorCode::kIo,
+                format("the system takes no read: {}", strata::os::describe(-result)));
   }
 
   bool next(Result& result, std::chrono::milliseconds limit) override {

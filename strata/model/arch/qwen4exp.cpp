@@ -153,7 +153,7 @@ StateSpec Qwen4Exp::state_spec(bool draft) const {
 }
 
 void Qwen4Exp::load(const std::function<void(Bytes, Bytes)>& progress) {
-  const Bytes total = info_.weights.copied();
+  const Bytes total = info_.weights.copied() + experts_.bytes_of_pool();
   Bytes before = 0;
   const auto of_all = [&](Bytes done, Bytes) {
     if (progress) progress(before + done, total);
@@ -161,7 +161,7 @@ void Qwen4Exp::load(const std::function<void(Bytes, Bytes)>& progress) {
   tables_.load(of_all);
   before += tables_.weights().bytes().copied();
   experts_.load(of_all);
-  before += experts_.weights().bytes().copied();
+  before += experts_.weights().bytes().copied() + experts_.bytes_of_pool();
   for (const auto& stage : stages_) {
     stage->load(of_all);
     before += stage->weights().bytes().copied();

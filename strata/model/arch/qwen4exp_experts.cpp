@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cstring>
 
+#include "strata/base/error.h"
+#include "strata/base/format.h"
+#include "strata/base/log.h"
 #include "strata/model/arch/qwen4exp_weights.h"
 #include "strata/quant/tiles.h"
 
@@ -157,7 +160,13 @@ void Qwen4ExpExperts::load(const std::function<void(Bytes, Bytes)>& progress) {
     slots_[i]->allocate();
     slots_[i]->fill(store_, heat_, *stages_.list[i].stream);
   }
-  if (pool_) pool_->preload(heat_, [this](memory::ExpertPlace p) { return on_card(p); }, {});
+  if (!pool_) return;
+  const Bytes before = weights_.bytes().copied();
+  pool_->preload(
+      heat_, [this](memory::ExpertPlace p) { return on_card(p); },
+      [&](Bytes done, Bytes total) {
+        if (progress) progress(before + done, before + total);
+      });
 }
 
 memory::SlotCounters Qwen4ExpExperts::slot_counters() const {
@@ -180,7 +189,15 @@ memory::PoolCounters Qwen4ExpExperts::pool_counters() const {
 void Qwen4ExpExperts::between_steps(int n_rows) {
   heat_.age(n_rows);
   for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i]) slots_[i]->swap(store_, heat_, *stages_.list[i].stream);
+    if (!slots_[i]) continue;
+    try {
+      slots_[i]->swap(store_, heat_, *stages_.list[i].stream);
+    } catch (const Error& e) {
+      // The step needs no newcomer: the host computes what the card does not have.
+      if (e.code() != ErrorCode::kIo) throw;
+      log_warning(format("an expert was not brought to {}: {}", stages_.list[i].device->name(),
+                         e.message()));
+    }
   }
 }
 

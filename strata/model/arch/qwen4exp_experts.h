@@ -45,7 +45,9 @@ class Qwen4ExpExperts {
   }
 
   void load(const std::function<void(Bytes, Bytes)>& progress);
-  // After n rows, when all work of the step is done: moves experts for the next one.
+  // Bytes that load() reads before the first step, beside the weights.
+  Bytes bytes_of_pool() const { return pool_ ? pool_->slot_bytes() : 0; }
+  // Before a step of n rows, when all work of the last one is done: moves experts for it.
   void between_steps(int n_rows);
 
  private:

@@ -141,7 +141,8 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
   options.max_context = s.max_context;
   options.chunk = static_cast<int>(s.prefill);
   options.max_out = static_cast<int>(s.window);
-  options.kv = meaning<CacheType>("kv", s.kv, {{"f16", CacheType::kF16}, {"f32", CacheType::kF32}});
+  options.kv = meaning<CacheType>(
+      "kv", s.kv, {{"f16", CacheType::kF16}, {"f32", CacheType::kF32}, {"int8", CacheType::kI8}});
   options.rope_scaling = meaning<RopeScaling>(
       "rope-scaling", s.rope_scaling, {{"none", RopeScaling::kNone}, {"yarn", RopeScaling::kYarn}});
   options.rope_scale = s.rope_scale;

@@ -50,8 +50,9 @@ const OptionSpec kTable[] = {
     {"device", "host|cuda[:N]|sim[:SIZE][,..]", &Settings::device, kModel, "Model",
      "where to compute; cuda is the first card, cuda:0,1 two of them; sim is host memory that "
      "poses as a card of SIZE (8GiB), for tests"},
-    {"kv", "auto|f16|f32", &Settings::kv, kModel | kPlan, "Model",
-     "type of the attention cache; auto: f16, f32 if the attention weights are f32"},
+    {"kv", "auto|f16|f32|int8", &Settings::kv, kModel | kPlan, "Model",
+     "type of the attention cache; auto: f16, f32 if the attention weights are f32; int8 takes "
+     "about half the memory of f16"},
     {"layer-split", "auto|K1,K2..", &Settings::layer_split, kModel | kPlan, "Model",
      "layers of each card; auto: the fastest by the rates that fits"},
     {"max-context", "auto|N", &Settings::max_context, kModel | kPlan, "Model",

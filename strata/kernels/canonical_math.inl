@@ -18,9 +18,9 @@ STRATA_FN uint32_t float_to_bits(float value) {
   return bits;
 }
 
-// e^x to about 1 unit in the last place; 0 below -87.3, infinity from 88.3763 on, where n reaches 128
-// and the scale overflows. Range reduction by n ln 2 in two parts, then the degree-6 polynomial of
-// Cephes' expf (Moshier 1992).
+// e^x to about 1 unit in the last place; 0 below -87.3, infinity from 88.3763 on, where n reaches
+// 128 and the scale overflows. Range reduction by n ln 2 in two parts, then the degree-6 polynomial
+// of Cephes' expf (Moshier 1992).
 STRATA_FN float exp_c(float x) {
   // A NaN takes the lower bound here: no conversion of it to an integer.
   const float above = x > -87.3f ? x : -87.3f;
@@ -113,6 +113,23 @@ STRATA_FN float sum_c(const float* a, int64_t n) {
 // 1 / sqrt(mean of squares + eps).
 STRATA_FN float inverse_rms_c(const float* x, int64_t n, float eps) {
   return 1.0f / __builtin_sqrtf(dot_c(x, x, n) / static_cast<float>(n) + eps);
+}
+
+// Rule 1 of quant/canonical.h. The bits of magnitudes order like the numbers, with infinity and NaN
+// on top; of the largest in a block: the factor of its codes, and its scale.
+STRATA_FN uint32_t magnitude_bits_c(float x) { return float_to_bits(x) & 0x7FFFFFFFu; }
+STRATA_FN bool has_codes_c(uint32_t most) { return most < 0x7F800000u && most >= 0x0D800000u; }
+STRATA_FN float code_factor_c(uint32_t most) {
+  return has_codes_c(most) ? 127.0f / bits_to_float(most) : 0.0f;
+}
+STRATA_FN float code_scale_c(uint32_t most) {
+  if (most >= 0x7F800000u) return bits_to_float(0x7FC00000u);
+  return has_codes_c(most) ? bits_to_float(most) / 127.0f : 0.0f;
+}
+STRATA_FN int8_t code_c(float x, float factor) {
+  if (factor == 0) return 0;                          // x may be no number then
+  const float rounded = __builtin_rintf(x * factor);  // ties to even
+  return static_cast<int8_t>(rounded < -127.0f ? -127.0f : (rounded > 127.0f ? 127.0f : rounded));
 }
 
 // Uniform in (0, 1) with 23 bits, from a counter: splitmix64 over the key (Steele et al. 2014).

@@ -16,13 +16,12 @@ void for_each_array(const StatePools& pools, int32_t page, const Visit& visit) {
   for (int l = 0; l < pools.n_layers(); ++l) {
     const kernels::KvPool& kv = pools.layer(l).kv;
     if (kv.kv_heads == 0) continue;
-    const auto array = [&](std::byte* pool, int64_t elements) {
-      const int64_t bytes = elements * kernels::bytes_of(kv.type);
+    const auto array = [&](std::byte* pool, int64_t bytes) {
       visit(pools.part_of(l), pool + page * bytes, static_cast<size_t>(bytes));
     };
-    array(kv.k, kv.page_size(kv.dk));
-    array(kv.v, kv.page_size(kv.dv));
-    if (kv.ratio > 0) array(kv.pooled, kv.pooled_page_size());
+    array(kv.k, kv.page_bytes(kv.dk));
+    array(kv.v, kv.page_bytes(kv.dv));
+    if (kv.ratio > 0) array(kv.pooled, kv.pooled_page_bytes());
   }
 }
 

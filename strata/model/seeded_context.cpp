@@ -14,6 +14,8 @@ namespace {
 // Even between -1 and 1, times `size`.
 class Values {
  public:
+  static constexpr float kLargestCode = 127;
+
   explicit Values(uint64_t seed) : seed_(seed) {
     for (size_t i = 0; i < table_.size(); ++i) {
       table_[i] = (static_cast<float>(i) + 0.5F) / (static_cast<float>(table_.size()) / 2) - 1;
@@ -25,6 +27,12 @@ class Values {
   }
   void fill(std::byte* to, int64_t n, kernels::CacheType type, float size) {
     if (type == kernels::CacheType::kF32) return fill(reinterpret_cast<float*>(to), n, size);
+    if (type == kernels::CacheType::kI8) {
+      for (int64_t i = 0; i < n; ++i) {
+        to[i] = static_cast<std::byte>(static_cast<int8_t>(table_[next()] * kLargestCode));
+      }
+      return;
+    }
     for (size_t i = 0; i < table_.size(); ++i) halves_[i] = quant::f32_to_f16(table_[i] * size);
     for (int64_t i = 0; i < n; ++i) {
       std::memcpy(to + 2 * i, &halves_[next()], sizeof(uint16_t));
@@ -69,17 +77,27 @@ class Writer {
     write(to);
   }
   void page(const kernels::KvPool& kv, int32_t index) {
-    elements(kv.k, kv.page_size(kv.dk), index, kv.type, kNormed);
-    elements(kv.v, kv.page_size(kv.dv), index, kv.type, kValue);
+    cells(kv, kv.k, kv.dk, index, kNormed);
+    cells(kv, kv.v, kv.dv, index, kValue);
     if (kv.pooled == nullptr) return;
-    elements(kv.pooled, kv.pooled_page_size(), index, kv.type, kNormed);
+    bytes_.resize(static_cast<size_t>(kv.pooled_page_bytes()));
+    values_.fill(bytes_.data(), int64_t{kv.blocks_per_page()} * kv.index_dim, kv.pooled_type(),
+                 kNormed);
+    write(kv.pooled + index * kv.pooled_page_bytes());
   }
 
  private:
-  void elements(std::byte* pool, int64_t n, int32_t page, kernels::CacheType type, float size) {
-    bytes_.resize(static_cast<size_t>(n * kernels::bytes_of(type)));
-    values_.fill(bytes_.data(), n, type, size);
-    write(pool + page * n * kernels::bytes_of(type));
+  void cells(const kernels::KvPool& kv, std::byte* pool, int dim, int32_t page, float size) {
+    const int64_t n = kv.cells_per_page();
+    bytes_.resize(static_cast<size_t>(kv.page_bytes(dim)));
+    values_.fill(bytes_.data(), n * dim, kv.type, size);
+    if (kv.type == kernels::CacheType::kI8) {
+      const float scale = size / Values::kLargestCode;
+      for (int64_t i = 0; i < n; ++i) {
+        std::memcpy(bytes_.data() + n * dim + 4 * i, &scale, sizeof(scale));
+      }
+    }
+    write(pool + page * kv.page_bytes(dim));
   }
   void write(void* to) { part_->copies->write(*part_->stream, to, bytes_); }
 

@@ -69,12 +69,11 @@ TEST_P(SeededContext, EveryCellAndStateBeforeTheEndIsFilled) {
     const kernels::KvPool& kv = pools.layer(l).kv;
     if (kv.k == nullptr) continue;
     ++n_layers;
-    const int64_t size = kernels::bytes_of(kv.type), row = kv.dk * size;
+    const int64_t row = kv.dk * kernels::bytes_of(kv.type);
     for (int64_t i = 0; i < 100; ++i) {
       const int64_t page = session->pages()[static_cast<size_t>(i / kv.page_tokens)];
       for (int h = 0; h < kv.kv_heads; ++h) {
-        const int64_t cell = (page * kv.kv_heads + h) * kv.page_tokens + i % kv.page_tokens;
-        const std::byte* key = kv.k + cell * row;
+        const std::byte* key = kv.k + kv.cell_of_page(page, i, h, kv.dk);
         EXPECT_TRUE(std::any_of(key, key + row, [](std::byte x) { return x != std::byte{0}; }));
       }
     }
@@ -90,7 +89,8 @@ TEST_P(SeededContext, EveryCellAndStateBeforeTheEndIsFilled) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cells, SeededContext,
-                         ::testing::Values(kernels::CacheType::kF32, kernels::CacheType::kF16));
+                         ::testing::Values(kernels::CacheType::kF32, kernels::CacheType::kF16,
+                                           kernels::CacheType::kI8));
 
 }  // namespace
 }  // namespace strata::model

@@ -32,25 +32,25 @@ class Hash {
   }
   // Keys and values of the first n tokens of these pages, and the pooled keys of their blocks.
   void add_cells(const kernels::KvPool& kv, std::span<const int32_t> pages, int64_t n) {
-    const int64_t size = kernels::bytes_of(kv.type);
     for (int64_t first = 0; first < n; first += kv.page_tokens) {
       const int64_t page = pages[static_cast<size_t>(first / kv.page_tokens)];
-      read_page(kv.k, page, kv.page_size(kv.dk) * size, k_);
-      read_page(kv.v, page, kv.page_size(kv.dv) * size, v_);
+      read_page(kv.k, page, kv.page_bytes(kv.dk), k_);
+      read_page(kv.v, page, kv.page_bytes(kv.dv), v_);
       for (int64_t i = first; i < std::min<int64_t>(n, first + kv.page_tokens); ++i) {
         for (int h = 0; h < kv.kv_heads; ++h) {
-          add_cell(k_, kv.cell_of_page(0, i, h, kv.dk), kv.dk, size);
-          add_cell(v_, kv.cell_of_page(0, i, h, kv.dv), kv.dv, size);
+          add_cell(kv, k_, i, h, kv.dk);
+          add_cell(kv, v_, i, h, kv.dv);
         }
       }
     }
     if (kv.pooled == nullptr) return;
+    const int64_t size = kernels::bytes_of(kv.pooled_type()) * kv.index_dim;
     for (int64_t b = 0; b < n / kv.ratio; ++b) {
       if (b % kv.blocks_per_page() == 0) {
         const int64_t page = pages[static_cast<size_t>(b / kv.blocks_per_page())];
-        read_page(kv.pooled, page, kv.pooled_page_size() * size, k_);
+        read_page(kv.pooled, page, kv.pooled_page_bytes(), k_);
       }
-      add_cell(k_, kv.pooled_cell_of_page(0, b), kv.index_dim, size);
+      add_part(k_, kv.pooled_cell_of_page(0, b), size);
     }
   }
   uint64_t value() const { return value_; }
@@ -60,8 +60,14 @@ class Hash {
     to.resize(static_cast<size_t>(bytes));
     part_->copies->read(*part_->stream, pool + page * bytes, std::span(to));
   }
-  void add_cell(const std::vector<std::byte>& page, int64_t cell, int dim, int64_t size) {
-    add(std::span(page).subspan(static_cast<size_t>(cell * size), static_cast<size_t>(dim * size)));
+  void add_cell(const kernels::KvPool& kv, const std::vector<std::byte>& page, int64_t index,
+                int head, int dim) {
+    add_part(page, kv.cell_of_page(0, index, head, dim), dim * kernels::bytes_of(kv.type));
+    if (kv.type != kernels::CacheType::kI8) return;
+    add_part(page, kv.scale_of_page(0, index, head, dim), sizeof(float));
+  }
+  void add_part(const std::vector<std::byte>& page, int64_t at, int64_t bytes) {
+    add(std::span(page).subspan(static_cast<size_t>(at), static_cast<size_t>(bytes)));
   }
 
   const StatePart* part_ = nullptr;
@@ -78,13 +84,12 @@ StatePools::StatePools(const StateSpec& spec, std::vector<StatePart> parts, memo
     carve_cells(part, nullptr, &cells);
     carve_recurrent(part, nullptr, &recurrent);
     Memory& memory = memory_.emplace_back();
-    memory.cell_line =
-        plan.add({.owner = "state",
-                  .name = spec.name + " cells",
-                  .formula = format("{} slots x {} tokens, {}", spec.slots, spec.max_context,
-                                    spec.cache == kernels::CacheType::kF32 ? "f32" : "f16"),
-                  .where = part.device->id(),
-                  .bytes = cells});
+    memory.cell_line = plan.add({.owner = "state",
+                                 .name = spec.name + " cells",
+                                 .formula = format("{} slots x {} tokens, {}", spec.slots,
+                                                   spec.max_context, kernels::name_of(spec.cache)),
+                                 .where = part.device->id(),
+                                 .bytes = cells});
     memory.recurrent_line =
         plan.add({.owner = "state",
                   .name = spec.name + " recurrent",
@@ -104,12 +109,10 @@ const StatePart& StatePools::part_of(int layer) const {
 void StatePools::carve_cells(const StatePart& part, std::byte* base, Bytes* bytes) {
   Carver c(base);
   const int64_t pages = int64_t{spec_.slots} * spec_.pages_per_slot();
-  const int64_t size = kernels::bytes_of(spec_.cache);
   for (auto l = static_cast<size_t>(part.first_layer); l < static_cast<size_t>(part.end_layer);
        ++l) {
     const LayerStateSpec& s = spec_.layers[l];
     if (s.kv_heads == 0) continue;
-    const int64_t cells = pages * spec_.page_tokens;
     kernels::KvPool& kv = layers_[l].kv;
     kv = {.type = spec_.cache,
           .page_tokens = spec_.page_tokens,
@@ -118,9 +121,9 @@ void StatePools::carve_cells(const StatePart& part, std::byte* base, Bytes* byte
           .dv = s.dv,
           .index_dim = s.index_dim,
           .ratio = s.ratio};
-    kv.k = c.take<std::byte>(cells * s.kv_heads * s.dk * size);
-    kv.v = c.take<std::byte>(cells * s.kv_heads * s.dv * size);
-    if (s.ratio > 0) kv.pooled = c.take<std::byte>(cells / s.ratio * s.index_dim * size);
+    kv.k = c.take<std::byte>(pages * kv.page_bytes(s.dk));
+    kv.v = c.take<std::byte>(pages * kv.page_bytes(s.dv));
+    if (s.ratio > 0) kv.pooled = c.take<std::byte>(pages * kv.pooled_page_bytes());
   }
   *bytes = c.peak();
 }

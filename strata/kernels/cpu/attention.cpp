@@ -7,11 +7,14 @@ namespace {
 
 constexpr int kMaxHeadDim = 512;  // of the row functions' buffers
 
-void store_row(CacheType type, std::byte* pool, int64_t at, const float* x, int n) {
+// scale: of kI8.
+void store_row(CacheType type, const float* x, int n, std::byte* to, std::byte* scale) {
   if (type == CacheType::kF32) {
-    std::copy_n(x, n, reinterpret_cast<float*>(pool) + at);
+    std::copy_n(x, n, reinterpret_cast<float*>(to));
+  } else if (type == CacheType::kF16) {
+    row_fns().to_f16(x, n, reinterpret_cast<uint16_t*>(to));
   } else {
-    row_fns().to_f16(x, n, reinterpret_cast<uint16_t*>(pool) + at);
+    *reinterpret_cast<float*>(scale) = row_fns().to_i8(x, n, reinterpret_cast<int8_t*>(to));
   }
 }
 
@@ -22,26 +25,27 @@ int64_t max_cells(const QsaAttend& a) {
   return std::min<int64_t>(a.max_context, (int64_t{a.budget} + 1) * a.pool.ratio);
 }
 
-// The key and value rows of the cells a query attends, in ascending order.
+// Appends the key and value rows of the cells a query attends, in ascending order. cells has the
+// room, and none yet.
 template <class T>
-struct Cells {
-  const T** keys;
-  const T** values;
-  int64_t n = 0;
-};
-
-template <class T>
-Cells<T> collect(const QsaAttend& a, int row, int kv_head, const T** keys, const T** values) {
+void collect(const QsaAttend& a, int row, int kv_head, CellRows<T>& cells) {
   const KvPool& pool = a.pool;
   const int slot = a.rows.slot[row];
   const int64_t index = a.rows.index[row];
-  const T* k = reinterpret_cast<const T*>(pool.k);
-  const T* v = reinterpret_cast<const T*>(pool.v);
-  Cells<T> cells{keys, values};
   const auto add = [&](int64_t first, int64_t end) {
     for (int64_t s = first; s < end; ++s) {
-      keys[cells.n] = k + pool.cell(a.rows, slot, s, kv_head, pool.dk);
-      values[cells.n++] = v + pool.cell(a.rows, slot, s, kv_head, pool.dv);
+      const auto at = [&](const std::byte* of, int dim) {
+        return reinterpret_cast<const T*>(of + pool.cell(a.rows, slot, s, kv_head, dim));
+      };
+      const auto scale_at = [&](const std::byte* of, int dim) {
+        return *reinterpret_cast<const float*>(of + pool.scale(a.rows, slot, s, kv_head, dim));
+      };
+      if constexpr (sizeof(T) == 1) {
+        cells.key_scales[cells.n] = scale_at(pool.k, pool.dk);
+        cells.value_scales[cells.n] = scale_at(pool.v, pool.dv);
+      }
+      cells.keys[cells.n] = at(pool.k, pool.dk);
+      cells.values[cells.n++] = at(pool.v, pool.dv);
     }
   };
   if (a.budget > 0 && a.n_blocks[row] >= 0) {
@@ -53,40 +57,46 @@ Cells<T> collect(const QsaAttend& a, int row, int kv_head, const T** keys, const
   } else {
     add(0, index + 1);
   }
-  return cells;
 }
 
+// Of max_cells(a) for each thread; scores for each query head of a kv head.
 struct AttendScratch {
   const void **keys, **values;
-  float* score;
+  float *score, *key_scales, *value_scales;
 };
 
 AttendScratch carve(const QsaAttend& a, int64_t n_threads, Carver& carver) {
-  const int64_t n = max_cells(a) * n_threads;
+  const int64_t n = max_cells(a) * n_threads, n_scales = a.pool.type == CacheType::kI8 ? n : 0;
   return {carver.take<const void*>(n), carver.take<const void*>(n),
-          carver.take<float>(n * (a.heads / a.pool.kv_heads))};
+          carver.take<float>(n * (a.heads / a.pool.kv_heads)), carver.take<float>(n_scales),
+          carver.take<float>(n_scales)};
 }
 
 // Query heads [first, first + n), which share a kv head.
 template <class T>
 void attend_some(const QsaAttend& a, int row, int first, int n, const AttendScratch& s,
                  int thread) {
-  const int64_t room = max_cells(a);
+  const int64_t room = max_cells(a), mine = thread * room;
   const int group = a.heads / a.pool.kv_heads, dk = a.pool.dk, dv = a.pool.dv;
-  const Cells<T> cells =
-      collect<T>(a, row, first / group, reinterpret_cast<const T**>(s.keys) + thread * room,
-                 reinterpret_cast<const T**>(s.values) + thread * room);
+  CellRows<T> cells{.keys = reinterpret_cast<const T**>(s.keys) + mine,
+                    .values = reinterpret_cast<const T**>(s.values) + mine};
+  if constexpr (sizeof(T) == 1) {
+    cells.key_scales = s.key_scales + mine, cells.value_scales = s.value_scales + mine;
+  }
+  collect(a, row, first / group, cells);
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dk));
   const float* gate = a.gate.row(row) + first * a.gate_stride + a.gate_offset;
   const auto attend = [&] {
     if constexpr (sizeof(T) == 4) {
       return row_fns().attend_f32;
-    } else {
+    } else if constexpr (sizeof(T) == 2) {
       return row_fns().attend_f16;
+    } else {
+      return row_fns().attend_i8;
     }
   }();
-  attend(a.q.row(row) + first * dk, n, dk, dv, cells.keys, cells.values, cells.n, scale, gate,
-         a.gate_stride, s.score + thread * room * group, a.out.row(row) + first * dv);
+  attend(a.q.row(row) + first * dk, n, dk, dv, cells, scale, gate, a.gate_stride,
+         s.score + mine * group, a.out.row(row) + first * dv);
 }
 
 // Tokens before and with the last row, for estimates; 0 in a step without rows.
@@ -107,13 +117,13 @@ void score_blocks(const QsaSelect& a, int row, int64_t begin, int64_t end, float
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
   for (int64_t b = begin; b < end; b += per_page) {
     const int here = static_cast<int>(std::min<int64_t>(per_page, end - b));
-    const int64_t at = pool.pooled_cell(a.rows, a.rows.slot[row], b);
-    if (pool.type == CacheType::kF32) {
-      row_fns().index_scores_f32(a.q.row(row), reinterpret_cast<const float*>(pool.pooled) + at,
-                                 a.heads, dim, here, scale, score + b);
+    const std::byte* keys = pool.pooled + pool.pooled_cell(a.rows, a.rows.slot[row], b);
+    if (pool.pooled_type() == CacheType::kF32) {
+      row_fns().index_scores_f32(a.q.row(row), reinterpret_cast<const float*>(keys), a.heads, dim,
+                                 here, scale, score + b);
     } else {
-      row_fns().index_scores_f16(a.q.row(row), reinterpret_cast<const uint16_t*>(pool.pooled) + at,
-                                 a.heads, dim, here, scale, score + b);
+      row_fns().index_scores_f16(a.q.row(row), reinterpret_cast<const uint16_t*>(keys), a.heads,
+                                 dim, here, scale, score + b);
     }
   }
 }
@@ -138,10 +148,12 @@ void kv_append(const KvAppend& a, ThreadPool&) {
     const int slot = a.rows.slot[row];
     const int64_t index = a.rows.index[row];
     for (int h = 0; h < pool.kv_heads; ++h) {
-      store_row(pool.type, pool.k, pool.cell(a.rows, slot, index, h, pool.dk),
-                a.k.row(row) + h * pool.dk, pool.dk);
-      store_row(pool.type, pool.v, pool.cell(a.rows, slot, index, h, pool.dv),
-                a.v.row(row) + h * pool.dv, pool.dv);
+      store_row(pool.type, a.k.row(row) + h * pool.dk, pool.dk,
+                pool.k + pool.cell(a.rows, slot, index, h, pool.dk),
+                pool.k + pool.scale(a.rows, slot, index, h, pool.dk));
+      store_row(pool.type, a.v.row(row) + h * pool.dv, pool.dv,
+                pool.v + pool.cell(a.rows, slot, index, h, pool.dv),
+                pool.v + pool.scale(a.rows, slot, index, h, pool.dv));
     }
   }
 }
@@ -171,8 +183,8 @@ void pool_keys(const PoolKeys& a, ThreadPool&) {
       row_fns().norm_rope(mean, a.w, dim, a.eps,
                           a.rows.rope_block + static_cast<int64_t>(first + t) * 2 * a.pairs,
                           a.pairs, key);
-      store_row(a.pool.type, a.pool.pooled, a.pool.pooled_cell(a.rows, slot, index / ratio), key,
-                dim);
+      store_row(a.pool.pooled_type(), key, dim,
+                a.pool.pooled + a.pool.pooled_cell(a.rows, slot, index / ratio), nullptr);
     }
     for (int d = 0; d < depth; ++d) {
       std::copy_n(raw(n - depth + d), dim, next + static_cast<int64_t>(d) * dim);
@@ -238,7 +250,8 @@ Bytes qsa_attend_scratch(const device::Stream& stream, const QsaAttend& a) {
 }
 
 bool qsa_attend_takes(const QsaAttend& a) {
-  return a.pool.dk <= kMaxHeadDim && a.pool.dv <= kMaxHeadDim;
+  return a.pool.dk <= kMaxHeadDim && a.pool.dv <= kMaxHeadDim &&
+         a.heads / a.pool.kv_heads <= kMaxAttendHeads;
 }
 
 void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
@@ -260,8 +273,10 @@ void qsa_attend(const QsaAttend& a, ThreadPool& pool) {
                         const int first = head * group + at, n = std::min(part, group - at);
                         if (a.pool.type == CacheType::kF32) {
                           attend_some<float>(a, row, first, n, s, thread);
-                        } else {
+                        } else if (a.pool.type == CacheType::kF16) {
                           attend_some<uint16_t>(a, row, first, n, s, thread);
+                        } else {
+                          attend_some<int8_t>(a, row, first, n, s, thread);
                         }
                       }
                     });

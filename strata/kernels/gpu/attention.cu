@@ -12,6 +12,7 @@ constexpr int kThreads = 256;
 constexpr int kWarps = 4;
 constexpr float kMinusInfinity = -__builtin_huge_valf();
 
+// Element i of the cell, or pooled key, that begins at `at`.
 STRATA_FN void store(CacheType type, std::byte* at, int64_t i, float value) {
   if (type == CacheType::kF32) {
     reinterpret_cast<float*>(at)[i] = value;
@@ -20,8 +21,13 @@ STRATA_FN void store(CacheType type, std::byte* at, int64_t i, float value) {
   }
 }
 STRATA_FN float load(CacheType type, const std::byte* at, int64_t i) {
-  return type == CacheType::kF32 ? reinterpret_cast<const float*>(at)[i]
-                                 : load_half(reinterpret_cast<const uint16_t*>(at)[i]);
+  if (type == CacheType::kF32) return reinterpret_cast<const float*>(at)[i];
+  if (type == CacheType::kF16) return load_half(reinterpret_cast<const uint16_t*>(at)[i]);
+  return static_cast<float>(reinterpret_cast<const int8_t*>(at)[i]);
+}
+STRATA_FN float scale_of(const KvPool& p, const std::byte* cells, const Rows& rows, int slot,
+                         int64_t index, int head, int dim) {
+  return *reinterpret_cast<const float*>(cells + p.scale(rows, slot, index, head, dim));
 }
 
 __global__ void kv_append_kernel(KvAppend a) {
@@ -31,10 +37,37 @@ __global__ void kv_append_kernel(KvAppend a) {
   if (row >= *a.rows.n_rows || i >= p.kv_heads * both) return;
   const int h = i / both, at = i % both, slot = a.rows.slot[row], index = a.rows.index[row];
   if (at < p.dk) {
-    store(p.type, p.k, p.cell(a.rows, slot, index, h, p.dk) + at, a.k.row(row)[h * p.dk + at]);
+    store(p.type, p.k + p.cell(a.rows, slot, index, h, p.dk), at, a.k.row(row)[h * p.dk + at]);
   } else {
     const int j = at - p.dk;
-    store(p.type, p.v, p.cell(a.rows, slot, index, h, p.dv) + j, a.v.row(row)[h * p.dv + j]);
+    store(p.type, p.v + p.cell(a.rows, slot, index, h, p.dv), j, a.v.row(row)[h * p.dv + j]);
+  }
+}
+
+// A warp a cell: it needs the largest value before the first code.
+__global__ void kv_append_codes_kernel(KvAppend a) {
+  const KvPool& p = a.pool;
+  const int row = blockIdx.y, cell = static_cast<int>(blockIdx.x) * kWarps + warp_id();
+  if (row >= *a.rows.n_rows || cell >= 2 * p.kv_heads) return;
+  const bool is_key = cell < p.kv_heads;
+  const int h = is_key ? cell : cell - p.kv_heads, dim = is_key ? p.dk : p.dv;
+  const int slot = a.rows.slot[row], index = a.rows.index[row];
+  const float* x = (is_key ? a.k : a.v).row(row) + int64_t{h} * dim;
+  std::byte* cells = is_key ? p.k : p.v;
+  uint32_t most = 0;
+  for (int i = lane_id(); i < dim; i += kLanes) {
+    const uint32_t bits = magnitude_bits_c(x[i]);
+    most = bits > most ? bits : most;
+  }
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    const uint32_t other = from_lane_xor(most, width);
+    most = other > most ? other : most;
+  }
+  const float factor = code_factor_c(most);
+  auto* q = reinterpret_cast<int8_t*>(cells + p.cell(a.rows, slot, index, h, dim));
+  for (int i = lane_id(); i < dim; i += kLanes) q[i] = code_c(x[i], factor);
+  if (lane_id() == 0) {
+    *reinterpret_cast<float*>(cells + p.scale(a.rows, slot, index, h, dim)) = code_scale_c(most);
   }
 }
 
@@ -58,15 +91,16 @@ __global__ void pool_keys_kernel(PoolKeys a) {
   const float r =
       1.0f / __builtin_sqrtf(lane_dot(mean, mean, dim) / static_cast<float>(dim) + a.eps);
   const float* rope = a.rows.rope_block + int64_t{row} * 2 * a.pairs;
-  const int64_t to = a.pool.pooled_cell(a.rows, at.slot, index / ratio);
+  const CacheType type = a.pool.pooled_type();
+  std::byte* const to = a.pool.pooled + a.pool.pooled_cell(a.rows, at.slot, index / ratio);
   for (int i = lane_id(); i < a.pairs; i += kLanes) {
     const float c = rope[i], s = rope[a.pairs + i];
     const float u = mean(i) * r * a.w[i], v = mean(i + a.pairs) * r * a.w[i + a.pairs];
-    store(a.pool.type, a.pool.pooled, to + i, __builtin_fmaf(u, c, -(v * s)));
-    store(a.pool.type, a.pool.pooled, to + i + a.pairs, __builtin_fmaf(v, c, u * s));
+    store(type, to, i, __builtin_fmaf(u, c, -(v * s)));
+    store(type, to, i + a.pairs, __builtin_fmaf(v, c, u * s));
   }
   for (int i = 2 * a.pairs + lane_id(); i < dim; i += kLanes) {
-    store(a.pool.type, a.pool.pooled, to + i, mean(i) * r * a.w[i]);
+    store(type, to, i, mean(i) * r * a.w[i]);
   }
 }
 
@@ -103,8 +137,9 @@ __global__ void qsa_score_kernel(QsaSelect a, float* score, int64_t max_blocks) 
     if (n <= a.budget) continue;
     const int first = static_cast<int>(item % pieces) * kPiece;
     for (int b = first + warp_id(); b < first + kPiece && b < n; b += kWarps) {
-      const int64_t cell = a.pool.pooled_cell(a.rows, a.rows.slot[row], b);
-      const auto key = [&](int64_t i) { return load(a.pool.type, a.pool.pooled, cell + i); };
+      const CacheType type = a.pool.pooled_type();
+      const std::byte* cell = a.pool.pooled + a.pool.pooled_cell(a.rows, a.rows.slot[row], b);
+      const auto key = [&](int64_t i) { return load(type, cell, i); };
       float sum = 0;
       for (int h = 0; h < a.heads; ++h) {
         const float* q = a.q.row(row) + int64_t{h} * dim;
@@ -183,10 +218,12 @@ __global__ void __launch_bounds__(kAttendThreads)
     const float* q = a.q.row(row) + int64_t{h} * p.dk;
     float best = kMinusInfinity;
     for (int64_t s = warp_id(); s < sel.n; s += kAttendThreads / kLanes) {
-      const int64_t cell = p.cell(a.rows, slot, token_of(sel, s), kv, p.dk);
-      const float x = lane_dot([q](int64_t i) { return q[i]; },
-                               [&](int64_t i) { return load(p.type, p.k, cell + i); }, p.dk) *
-                      scale;
+      const int64_t token = token_of(sel, s);
+      const std::byte* cell = p.k + p.cell(a.rows, slot, token, kv, p.dk);
+      float x = lane_dot([q](int64_t i) { return q[i]; },
+                         [&](int64_t i) { return load(p.type, cell, i); }, p.dk) *
+                scale;
+      if (p.type == CacheType::kI8) x = x * scale_of(p, p.k, a.rows, slot, token, kv, p.dk);
       if (lane_id() == 0) score[s] = x;
       best = x > best ? x : best;
     }
@@ -202,14 +239,20 @@ __global__ void __launch_bounds__(kAttendThreads)
       if (lane_id() == 0) inverse = 1.0f / sum;
     }
     __syncthreads();
+    if (p.type == CacheType::kI8) {
+      for (int64_t s = threadIdx.x; s < sel.n; s += kAttendThreads) {
+        score[s] = score[s] * scale_of(p, p.v, a.rows, slot, token_of(sel, s), kv, p.dv);
+      }
+      __syncthreads();
+    }
     const float* gate = a.gate.row(row) + int64_t{h} * a.gate_stride + a.gate_offset;
     float* out = a.out.row(row) + int64_t{h} * p.dv;
     for (int i = threadIdx.x; i < p.dv; i += kAttendThreads) {
       float sum = 0;
 #pragma unroll 8
       for (int64_t s = 0; s < sel.n; ++s) {
-        const int64_t cell = p.cell(a.rows, slot, token_of(sel, s), kv, p.dv);
-        sum = __builtin_fmaf(score[s], load(p.type, p.v, cell + i), sum);
+        const std::byte* cell = p.v + p.cell(a.rows, slot, token_of(sel, s), kv, p.dv);
+        sum = __builtin_fmaf(score[s], load(p.type, cell, i), sum);
       }
       out[i] = sum * inverse * sigmoid_c(gate[i]);
     }
@@ -228,8 +271,14 @@ int64_t blocks_of_context(const QsaSelect& a) {
 }  // namespace
 
 void kv_append(const KvAppend& a, NativeStream s) {
+  const auto n = static_cast<unsigned>(a.k.extent(0));
+  if (a.pool.type == CacheType::kI8) {
+    const dim3 cells(blocks_for(2 * int64_t{a.pool.kv_heads}, kWarps), n);
+    kv_append_codes_kernel<<<cells, kWarps * kLanes, 0, s>>>(a);
+    return;
+  }
   const int64_t width = int64_t{a.pool.kv_heads} * (a.pool.dk + a.pool.dv);
-  const dim3 grid(blocks_for(width, kThreads), static_cast<unsigned>(a.k.extent(0)));
+  const dim3 grid(blocks_for(width, kThreads), n);
   kv_append_kernel<<<grid, kThreads, 0, s>>>(a);
 }
 

@@ -8,6 +8,8 @@ namespace {
 void check_cells(const Contract& c, const KvPool& pool) {
   c.that(pool.page_tokens > 0 && pool.kv_heads > 0 && pool.dk > 0 && pool.dv > 0,
          "pages, heads and their sizes above 0");
+  c.that(pool.type != CacheType::kI8 || pool.cells_per_page() % 4 == 0,
+         "pages of 4, 8.. cells, for their scales");
 }
 void check_blocks(const Contract& c, const KvPool& pool) {
   c.that(pool.ratio > 0 && pool.page_tokens > 0 && pool.page_tokens % pool.ratio == 0,

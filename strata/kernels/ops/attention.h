@@ -5,35 +5,64 @@
 
 namespace strata::kernels {
 
-enum class CacheType : uint8_t { kF32, kF16 };
-constexpr int64_t bytes_of(CacheType type) { return type == CacheType::kF32 ? 4 : 2; }
+// kI8: a cell (the key or value of one token and kv head) is quantised by rule 1 of
+// quant/canonical.h as one block. Its codes are the elements; its f32 scale multiplies the score of
+// a key, and the weight of a value. Pooled keys are f16 then.
+enum class CacheType : uint8_t { kF32, kF16, kI8 };
+constexpr int64_t bytes_of(CacheType type) {
+  return type == CacheType::kF32 ? 4 : type == CacheType::kF16 ? 2 : 1;
+}
+constexpr const char* name_of(CacheType type) {
+  return type == CacheType::kF32 ? "f32" : type == CacheType::kF16 ? "f16" : "int8";
+}
 
 // Keys, values and pooled index keys of one attention layer, in pages of page_tokens tokens.
 struct KvPool {
-  std::byte* k = nullptr;       // [pages, kv_heads, page_tokens, dk] of type
-  std::byte* v = nullptr;       // [pages, kv_heads, page_tokens, dv]
+  // [pages] of [kv_heads, page_tokens, dk] elements, and with kI8 behind them the scales
+  // [kv_heads, page_tokens]. kv_heads * page_tokens is a multiple of 4, for the scales to lie
+  // right.
+  std::byte* k = nullptr;
+  std::byte* v = nullptr;       // the same, of dv elements
   std::byte* pooled = nullptr;  // [pages, page_tokens / ratio, index_dim]; null: dense layer
   CacheType type = CacheType::kF16;
   int page_tokens = 0, kv_heads = 0, dk = 0, dv = 0, index_dim = 0, ratio = 0;
 
+  constexpr CacheType pooled_type() const {
+    return type == CacheType::kI8 ? CacheType::kF16 : type;
+  }
   constexpr int blocks_per_page() const { return page_tokens / ratio; }
-  // Index of the first element of a token's key (dim = dk) or value (dv) of one kv head.
+  // Where in k (dim = dk) or v (dv) a token's cell of one kv head begins, and its scale: in bytes.
   constexpr int64_t cell(const Rows& rows, int slot, int64_t index, int head, int dim) const {
     return cell_of_page(page_of(rows, slot, index), index, head, dim);
   }
   constexpr int64_t cell_of_page(int64_t page, int64_t index, int head, int dim) const {
-    return ((page * kv_heads + head) * page_tokens + index % page_tokens) * dim;
+    return page * page_bytes(dim) + cell_in_page(index, head) * dim * bytes_of(type);
   }
-  // The same of a block's pooled key.
+  constexpr int64_t scale(const Rows& rows, int slot, int64_t index, int head, int dim) const {
+    return scale_of_page(page_of(rows, slot, index), index, head, dim);
+  }
+  constexpr int64_t scale_of_page(int64_t page, int64_t index, int head, int dim) const {
+    return (page + 1) * page_bytes(dim) - 4 * (cells_per_page() - cell_in_page(index, head));
+  }
+  // Where in pooled a block's pooled key begins.
   constexpr int64_t pooled_cell(const Rows& rows, int slot, int64_t block) const {
     return pooled_cell_of_page(page_of(rows, slot, block * ratio), block);
   }
   constexpr int64_t pooled_cell_of_page(int64_t page, int64_t block) const {
-    return (page * blocks_per_page() + block % blocks_per_page()) * index_dim;
+    return page * pooled_page_bytes() +
+           block % blocks_per_page() * index_dim * bytes_of(pooled_type());
   }
-  // Elements of a page: of keys or values, and of pooled keys.
-  constexpr int64_t page_size(int dim) const { return cell_of_page(1, 0, 0, dim); }
-  constexpr int64_t pooled_page_size() const { return pooled_cell_of_page(1, 0); }
+  // Bytes of a page: of keys or values, and of pooled keys.
+  constexpr int64_t page_bytes(int dim) const {
+    return cells_per_page() * (dim * bytes_of(type) + (type == CacheType::kI8 ? 4 : 0));
+  }
+  constexpr int64_t pooled_page_bytes() const {
+    return int64_t{blocks_per_page()} * index_dim * bytes_of(pooled_type());
+  }
+  constexpr int64_t cells_per_page() const { return int64_t{kv_heads} * page_tokens; }
+  constexpr int64_t cell_in_page(int64_t index, int head) const {
+    return int64_t{head} * page_tokens + index % page_tokens;
+  }
   constexpr int64_t page_of(const Rows& rows, int slot, int64_t index) const {
     return rows.pages[static_cast<int64_t>(slot) * rows.pages_per_slot + index / page_tokens];
   }
@@ -97,9 +126,11 @@ void check(const QsaSelect& args);
 
 // Softmax attention over the selected tokens, then the output gate:
 //   o_h = sum_s softmax_s(q_h . k_s / sqrt(dk)) v_s;  out = o * sigm(gate)
-// Selected: the blocks of QsaSelect and the tail of the open block; all tokens where n_blocks is -1
-// or budget 0. Query head h uses kv head h / (heads / kv_heads).
-// Shapes: q [max_rows, heads, dk]; gate [max_rows, heads * gate_stride] read at
+// Where cells have scales, k_s and v_s are codes: the score is (q_h . k_s / sqrt(dk)) * scale of
+// the key, and v_s is weighed by the softmax times the scale of the value. Selected: the blocks of
+// QsaSelect and the tail of the open block; all tokens where n_blocks is -1 or budget 0. Query head
+// h uses kv head h / (heads / kv_heads). Shapes: q [max_rows, heads, dk]; gate [max_rows, heads *
+// gate_stride] read at
 //         h * gate_stride + gate_offset; out [max_rows, heads * dv].
 struct QsaAttend {
   static constexpr const char* kName = "qsa_attend";

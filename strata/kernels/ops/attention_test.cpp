@@ -22,6 +22,7 @@ using testing::Seq;
 struct Shape {
   int heads, kv_heads, dk, dv, index_heads, index_dim, ratio, pairs;
 };
+constexpr CacheType kTypes[] = {CacheType::kF32, CacheType::kF16, CacheType::kI8};
 // Head sizes off the lanes' 32, groups of 1, 2, 3 and 12, blocks of 1, 2, 4 and 8.
 const std::vector<Shape> kShapes = {{4, 2, 32, 32, 6, 16, 4, 4},
                                     {3, 1, 33, 31, 1, 33, 2, 8},
@@ -32,9 +33,10 @@ const std::vector<Shape> kShapes = {{4, 2, 32, 32, 6, 16, 4, 4},
 struct Cells {
   Cells(testing::Rng& rng, const Shape& s, CacheType cache, int pages, int page_tokens)
       : shape(s), type(cache), tokens(page_tokens) {
-    fill(rng, k, int64_t{pages} * page_tokens * s.kv_heads * s.dk);
-    fill(rng, v, int64_t{pages} * page_tokens * s.kv_heads * s.dv);
-    fill(rng, pooled, int64_t{pages} * page_tokens / s.ratio * s.index_dim);
+    fill(rng, k, pages, s.dk);
+    fill(rng, v, pages, s.dv);
+    pooled = bytes_of_all(pool().pooled_type(), testing::normal(rng, int64_t{pages} * page_tokens /
+                                                                         s.ratio * s.index_dim));
   }
   KvPool pool() {
     return {.k = k.data(),
@@ -48,33 +50,55 @@ struct Cells {
             .index_dim = shape.index_dim,
             .ratio = shape.ratio};
   }
-  void fill(testing::Rng& rng, std::vector<std::byte>& to, int64_t n) const {
-    set(to, testing::normal(rng, n));
+  void fill(testing::Rng& rng, std::vector<std::byte>& to, int pages, int dim) {
+    const int64_t n = pool().cells_per_page();
+    for (int page = 0; page < pages; ++page) {
+      const auto cells = bytes_of_all(type, testing::normal(rng, n * dim));
+      to.insert(to.end(), cells.begin(), cells.end());
+      if (type != CacheType::kI8) continue;
+      const auto scales = bytes_of_all(CacheType::kF32, testing::normal(rng, n, 0.02f));
+      to.insert(to.end(), scales.begin(), scales.end());
+    }
   }
-  void set(std::vector<std::byte>& to, const std::vector<float>& values) const {
-    to.resize(values.size() * static_cast<size_t>(bytes_of(type)));
+  static std::vector<std::byte> bytes_of_all(CacheType type, const std::vector<float>& values) {
+    std::vector<std::byte> to(values.size() * static_cast<size_t>(bytes_of(type)));
     for (size_t i = 0; i < values.size(); ++i) {
       const uint16_t half = quant::f32_to_f16(values[i]);
       if (type == CacheType::kF32) std::memcpy(&to[4 * i], &values[i], 4);
       if (type == CacheType::kF16) std::memcpy(&to[2 * i], &half, 2);
+      if (type == CacheType::kI8) {
+        to[i] =
+            static_cast<std::byte>(static_cast<int8_t>(std::clamp(40 * values[i], -127.f, 127.f)));
+      }
     }
+    return to;
   }
-  void add_to(Outputs& out) const {
-    const auto add = [&](const char* what, const std::vector<std::byte>& bytes) {
-      if (type == CacheType::kF32) {
-        std::vector<float> values(bytes.size() / 4);
-        std::memcpy(values.data(), bytes.data(), bytes.size());
-        out.add(what, values);
-      } else {
-        std::vector<uint16_t> values(bytes.size() / 2);
-        std::memcpy(values.data(), bytes.data(), bytes.size());
-        out.add_halves(what, values);
+  void add_to(Outputs& out) {
+    const KvPool p = pool();
+    const auto add_part = [&](const char* what, CacheType as, const std::byte* from, int64_t n) {
+      const auto size = static_cast<size_t>(n);
+      std::vector<float> floats(size);
+      std::vector<uint16_t> halves(size);
+      if (as == CacheType::kF32) std::memcpy(floats.data(), from, 4 * size);
+      if (as == CacheType::kF16) std::memcpy(halves.data(), from, 2 * size);
+      if (as == CacheType::kI8) std::transform(from, from + n, halves.begin(), code_as_half);
+      as == CacheType::kF32 ? out.add(what, floats) : out.add_halves(what, halves);
+    };
+    const auto add = [&](const char* what, const std::vector<std::byte>& bytes, int dim) {
+      const int64_t page = p.page_bytes(dim), n = p.cells_per_page();
+      for (int64_t at = 0; at < static_cast<int64_t>(bytes.size()); at += page) {
+        add_part(what, type, &bytes[static_cast<size_t>(at)], n * dim);
+        if (type != CacheType::kI8) continue;
+        add_part("scales", CacheType::kF32, &bytes[static_cast<size_t>(at + n * dim)], n);
       }
     };
-    add("k", k);
-    add("v", v);
-    add("pooled", pooled);
+    add("k", k, shape.dk);
+    add("v", v, shape.dv);
+    add_part("pooled", p.pooled_type(), pooled.data(),
+             static_cast<int64_t>(pooled.size()) / bytes_of(p.pooled_type()));
   }
+  // A half with these bits is a finite number, and another one for each code.
+  static uint16_t code_as_half(std::byte code) { return static_cast<uint16_t>(code); }
   Shape shape;
   CacheType type;
   int tokens;
@@ -116,7 +140,7 @@ TEST(QkNormRopeOp, Parity) {
 
 TEST(KvAppendOp, ParityOnSeveralPages) {
   testing::Rng rng(2);
-  for (CacheType type : {CacheType::kF32, CacheType::kF16}) {
+  for (CacheType type : kTypes) {
     for (const Shape& s : kShapes) {
       const testing::TestRows rows(rng, {{2, 13, 11}, {0, 0, 1}, {1, 7, 2}}, {.slots = 3});
       const int n = rows.max_rows();
@@ -140,7 +164,7 @@ TEST(KvAppendOp, ParityOnSeveralPages) {
 
 TEST(PoolKeysOp, Parity) {
   testing::Rng rng(3);
-  for (CacheType type : {CacheType::kF32, CacheType::kF16}) {
+  for (CacheType type : kTypes) {
     for (const Shape& s : kShapes) {
       for (int first : {0, 1, 6, 13}) {
         const testing::TestRows rows(rng, {{1, first, 11}, {0, 3, 1}, {2, first + 1, 3}},
@@ -225,8 +249,8 @@ void expect_attention_parity(const Step& c, uint32_t seed) {
   Cells cells(rng, s, c.type, rows.n_pages(), 8);
   const int width = s.heads * s.dv;
   testing::expect_same(
-      format("{} heads of {}, budget {}, {}, seed {}", s.heads, s.dk, c.budget,
-             c.type == CacheType::kF32 ? "f32" : "f16", seed),
+      format("{} heads of {}, budget {}, {}, seed {}", s.heads, s.dk, c.budget, name_of(c.type),
+             seed),
       [&](Machine& m) {
         Selected selected;
         if (c.budget > 0) selected = select(m, c, rows, cells, index_q);
@@ -255,7 +279,7 @@ void expect_attention_parity(const Step& c, uint32_t seed) {
 
 TEST(QsaOps, Parity) {
   uint32_t seed = 10;
-  for (CacheType type : {CacheType::kF32, CacheType::kF16}) {
+  for (CacheType type : kTypes) {
     for (const Shape& shape : kShapes) {
       for (int budget : {0, 1, 2, 7}) {
         expect_attention_parity({shape, type, budget, {{1, 0, 1}}}, ++seed);
@@ -272,7 +296,7 @@ TEST(QsaOps, ParityOfBrokenInputs) {
   for (uint32_t seed = 100; seed < 106; ++seed) {
     for (const Shape& shape : kShapes) {
       expect_attention_parity({.shape = shape,
-                               .type = seed % 2 ? CacheType::kF16 : CacheType::kF32,
+                               .type = kTypes[seed % 3],
                                .budget = 3,
                                .sequences = {{0, 50, 3}, {2, 17, 2}},
                                .broken = true},
@@ -309,7 +333,7 @@ std::vector<int32_t> select_by_scores(Machine& m, const std::vector<float>& scor
   Cells cells(rng, c.shape, c.type, rows.n_pages(), 8);
   const KvPool pool = cells.pool();
   for (int b = 0; b < n_blocks; ++b) {
-    std::memcpy(cells.pooled.data() + 4 * pool.pooled_cell(rows.rows(), 0, b),
+    std::memcpy(cells.pooled.data() + pool.pooled_cell(rows.rows(), 0, b),
                 &score[static_cast<size_t>(b)], 4);
   }
   const Selected s = select(m, c, rows, cells, {1, 0, 0});
@@ -393,48 +417,63 @@ TEST(QsaAttendOp, ASelectionOfEverythingIsDense) {
   }
 }
 
-// The plain backend against the formula in double.
-TEST(QsaAttendOp, IsSoftmaxAttention) {
+// The plain backend against the formula in double, with the cells that were appended: of 4 bytes
+// exactly, of 2 and 1 as near as they can hold.
+void expect_softmax_attention(CacheType type, double bound) {
   testing::Rng rng(7);
-  const Shape s{4, 2, 9, 5, 1, 1, 4, 1};
-  constexpr int kIndex = 21;
-  const testing::TestRows rows(rng, {{0, kIndex, 1}}, {});
-  const std::vector<float> q = testing::normal(rng, 3 * s.heads * s.dk),
-                           gate = testing::normal(rng, 3 * s.heads * s.dv);
-  Cells cells(rng, s, CacheType::kF32, rows.n_pages(), 8);
-  const KvPool pool = cells.pool();
+  const Shape s{4, 2, 36, 20, 1, 1, 4, 1};
+  constexpr int kTokens = 22;
+  const testing::TestRows all(rng, {{0, 0, kTokens}}, {}), last(rng, {{0, kTokens - 1, 1}}, {});
+  const int n = all.max_rows(), n_last = last.max_rows();
+  const std::vector<float> k = testing::normal(rng, int64_t{n} * s.kv_heads * s.dk),
+                           v = testing::normal(rng, int64_t{n} * s.kv_heads * s.dv),
+                           q = testing::normal(rng, int64_t{n_last} * s.heads * s.dk),
+                           gate = testing::normal(rng, int64_t{n_last} * s.heads * s.dv);
+  Cells cells(rng, s, type, std::max(all.n_pages(), last.n_pages()), 8);
   Machine& m = *testing::machines()[0];
-  std::vector<float> y(static_cast<size_t>(3 * s.heads * s.dv));
-  m.run(m.ops().qsa_attend, QsaAttend{.rows = rows.rows(),
-                                      .q = View<const float>(q.data(), {3, s.heads * s.dk}),
-                                      .gate = View<const float>(gate.data(), {3, s.heads * s.dv}),
-                                      .heads = s.heads,
-                                      .gate_stride = s.dv,
-                                      .max_context = 64,
-                                      .pool = pool,
-                                      .out = View<float>(y.data(), {3, s.heads * s.dv})});
-  const float* k = reinterpret_cast<const float*>(cells.k.data());
-  const float* v = reinterpret_cast<const float*>(cells.v.data());
+  std::vector<float> y(static_cast<size_t>(n_last * s.heads * s.dv));
+  m.run(m.ops().kv_append, KvAppend{.rows = all.rows(),
+                                    .k = View<const float>(k.data(), {n, s.kv_heads * s.dk}),
+                                    .v = View<const float>(v.data(), {n, s.kv_heads * s.dv}),
+                                    .pool = cells.pool()});
+  Rows rows = last.rows();
+  rows.pages = all.rows().pages, rows.pages_per_slot = all.rows().pages_per_slot;
+  m.run(m.ops().qsa_attend,
+        QsaAttend{.rows = rows,
+                  .q = View<const float>(q.data(), {n_last, s.heads * s.dk}),
+                  .gate = View<const float>(gate.data(), {n_last, s.heads * s.dv}),
+                  .heads = s.heads,
+                  .gate_stride = s.dv,
+                  .max_context = 64,
+                  .pool = cells.pool(),
+                  .out = View<float>(y.data(), {n_last, s.heads * s.dv})});
   for (int h = 0; h < s.heads; ++h) {
+    const int kv = h / (s.heads / s.kv_heads);
     std::vector<double> p;
     double sum = 0;
-    for (int t = 0; t <= kIndex; ++t) {
+    for (int t = 0; t < kTokens; ++t) {
       double dot = 0;
       for (int i = 0; i < s.dk; ++i) {
-        dot +=
-            static_cast<double>(q[h * s.dk + i]) * k[pool.cell(rows.rows(), 0, t, h / 2, s.dk) + i];
+        dot += static_cast<double>(q[h * s.dk + i]) * k[(t * s.kv_heads + kv) * s.dk + i];
       }
       p.push_back(std::exp(dot / std::sqrt(s.dk)));
       sum += p.back();
     }
     for (int i = 0; i < s.dv; ++i) {
       double o = 0;
-      for (int t = 0; t <= kIndex; ++t) {
-        o += p[t] / sum * v[pool.cell(rows.rows(), 0, t, h / 2, s.dv) + i];
+      for (int t = 0; t < kTokens; ++t) {
+        o += p[t] / sum * v[(t * s.kv_heads + kv) * s.dv + i];
       }
-      EXPECT_NEAR(y[h * s.dv + i], o / (1 + std::exp(-gate[h * s.dv + i])), 1e-6) << h;
+      EXPECT_NEAR(y[h * s.dv + i], o / (1 + std::exp(-gate[h * s.dv + i])), bound)
+          << h << " " << name_of(type);
     }
   }
+}
+
+TEST(QsaAttendOp, IsSoftmaxAttention) {
+  expect_softmax_attention(CacheType::kF32, 1e-6);
+  expect_softmax_attention(CacheType::kF16, 1e-3);
+  expect_softmax_attention(CacheType::kI8, 1e-2);
 }
 
 }  // namespace

@@ -114,9 +114,9 @@ device::Cost cost_of(const QsaAttend& a) {
   const int64_t selected = a.budget > 0 ? (int64_t{a.budget} + 1) * a.pool.ratio : a.max_context;
   const Bytes cells =
       static_cast<Bytes>(a.rows.max_rows) * static_cast<Bytes>(std::min(selected, a.max_context));
+  const int64_t page = a.pool.page_bytes(a.pool.dk) + a.pool.page_bytes(a.pool.dv);
   return {.op = QsaAttend::kName,
-          .read = cells * static_cast<Bytes>(a.pool.kv_heads * (a.pool.dk + a.pool.dv)) *
-                  static_cast<Bytes>(bytes_of(a.pool.type)),
+          .read = cells * static_cast<Bytes>(page / a.pool.page_tokens),
           .written = bytes(a.out),
           .ops = 2 * cells * static_cast<uint64_t>(a.heads * (a.pool.dk + a.pool.dv))};
 }
@@ -125,7 +125,7 @@ device::Cost cost_of(const QsaSelect& a) {
                      static_cast<Bytes>(a.max_context / a.pool.ratio) *
                      static_cast<Bytes>(a.pool.index_dim);
   return {.op = QsaSelect::kName,
-          .read = keys * static_cast<Bytes>(bytes_of(a.pool.type)),
+          .read = keys * static_cast<Bytes>(bytes_of(a.pool.pooled_type())),
           .written = bytes(a.blocks),
           .ops = 2 * keys * static_cast<uint64_t>(a.heads)};
 }

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 #include <numeric>
 #include <vector>
@@ -11,25 +12,49 @@ namespace strata::kernels::ref {
 namespace {
 #include "strata/kernels/canonical_math.inl"
 
-void store(CacheType type, std::byte* at, int64_t i, float value) {
-  if (type == CacheType::kF32) {
-    std::copy_n(reinterpret_cast<const std::byte*>(&value), 4, at + 4 * i);
-  } else {
-    const uint16_t half = quant::f32_to_f16(value);
-    std::copy_n(reinterpret_cast<const std::byte*>(&half), 2, at + 2 * i);
-  }
+// Rule 1 of quant/canonical.h for one cell.
+float quantize_cell(const float* x, int n, int8_t* q) {
+  uint32_t most = 0;
+  for (int i = 0; i < n; ++i) most = std::max(most, magnitude_bits_c(x[i]));
+  for (int i = 0; i < n; ++i) q[i] = code_c(x[i], code_factor_c(most));
+  return code_scale_c(most);
 }
 
-void load(CacheType type, const std::byte* at, int64_t first, int n, float* out) {
+// One cell, or a pooled key.
+void store(CacheType type, const float* x, int n, std::byte* cell) {
   for (int i = 0; i < n; ++i) {
     if (type == CacheType::kF32) {
-      std::copy_n(at + 4 * (first + i), 4, reinterpret_cast<std::byte*>(out + i));
+      std::memcpy(cell + 4 * i, x + i, 4);
     } else {
-      uint16_t half;
-      std::copy_n(at + 2 * (first + i), 2, reinterpret_cast<std::byte*>(&half));
-      out[i] = quant::f16_to_f32(half);
+      const uint16_t half = quant::f32_to_f16(x[i]);
+      std::memcpy(cell + 2 * i, &half, 2);
     }
   }
+}
+void store(const KvPool& pool, std::byte* cells, int64_t cell, int64_t scale, const float* x,
+           int n) {
+  if (pool.type != CacheType::kI8) return store(pool.type, x, n, cells + cell);
+  const float s = quantize_cell(x, n, reinterpret_cast<int8_t*>(cells + cell));
+  std::memcpy(cells + scale, &s, 4);
+}
+
+void load(CacheType type, const std::byte* cell, int n, float* out) {
+  for (int i = 0; i < n; ++i) {
+    if (type == CacheType::kF32) {
+      std::memcpy(out + i, cell + 4 * i, 4);
+    } else if (type == CacheType::kF16) {
+      uint16_t half;
+      std::memcpy(&half, cell + 2 * i, 2);
+      out[i] = quant::f16_to_f32(half);
+    } else {
+      out[i] = static_cast<float>(static_cast<int8_t>(cell[i]));
+    }
+  }
+}
+float scale_at(const std::byte* at) {
+  float scale;
+  std::memcpy(&scale, at, 4);
+  return scale;
 }
 
 void norm_rope(const float* x, const float* w, int dim, float eps, const float* rope, int pairs,
@@ -58,15 +83,14 @@ void qk_norm_rope(const QkNormRope& a) {
 void kv_append(const KvAppend& a) {
   for (int row = 0; row < *a.rows.n_rows; ++row) {
     const int slot = a.rows.slot[row];
+    const int index = a.rows.index[row];
+    const auto store_head = [&](const View<const float>& from, std::byte* cells, int h, int dim) {
+      store(a.pool, cells, a.pool.cell(a.rows, slot, index, h, dim),
+            a.pool.scale(a.rows, slot, index, h, dim), from.row(row) + h * dim, dim);
+    };
     for (int h = 0; h < a.pool.kv_heads; ++h) {
-      const int64_t k = a.pool.cell(a.rows, slot, a.rows.index[row], h, a.pool.dk);
-      const int64_t v = a.pool.cell(a.rows, slot, a.rows.index[row], h, a.pool.dv);
-      for (int i = 0; i < a.pool.dk; ++i) {
-        store(a.pool.type, a.pool.k, k + i, a.k.row(row)[h * a.pool.dk + i]);
-      }
-      for (int i = 0; i < a.pool.dv; ++i) {
-        store(a.pool.type, a.pool.v, v + i, a.v.row(row)[h * a.pool.dv + i]);
-      }
+      store_head(a.k, a.pool.k, h, a.pool.dk);
+      store_head(a.v, a.pool.v, h, a.pool.dv);
     }
   }
 }
@@ -93,8 +117,8 @@ void pool_keys(const PoolKeys& a) {
       norm_rope(mean.data(), a.w, dim, a.eps,
                 a.rows.rope_block + static_cast<int64_t>(first + t) * 2 * a.pairs, a.pairs,
                 key.data());
-      const int64_t at = a.pool.pooled_cell(a.rows, slot, index / ratio);
-      for (int i = 0; i < dim; ++i) store(a.pool.type, a.pool.pooled, at + i, key[i]);
+      store(a.pool.pooled_type(), key.data(), dim,
+            a.pool.pooled + a.pool.pooled_cell(a.rows, slot, index / ratio));
     }
     for (int d = 0; d < depth; ++d) {
       std::copy_n(raw(n - depth + d), dim, next + static_cast<int64_t>(d) * dim);
@@ -114,8 +138,8 @@ void qsa_select(const QsaSelect& a) {
     if (n <= a.budget) continue;
     score.resize(static_cast<size_t>(n));
     for (int b = 0; b < n; ++b) {
-      load(a.pool.type, a.pool.pooled, a.pool.pooled_cell(a.rows, a.rows.slot[row], b), dim,
-           key.data());
+      load(a.pool.pooled_type(), a.pool.pooled + a.pool.pooled_cell(a.rows, a.rows.slot[row], b),
+           dim, key.data());
       float sum = 0;
       for (int h = 0; h < a.heads; ++h) {
         const float dot = dot_c(a.q.row(row) + h * dim, key.data(), dim);
@@ -135,17 +159,20 @@ void qsa_select(const QsaSelect& a) {
 }
 
 void qsa_attend(const QsaAttend& a) {
-  const int dk = a.pool.dk, dv = a.pool.dv, group = a.heads / a.pool.kv_heads;
+  const KvPool& pool = a.pool;
+  const int dk = pool.dk, dv = pool.dv, group = a.heads / pool.kv_heads;
+  const bool scaled = pool.type == CacheType::kI8;
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dk));
   std::vector<int64_t> selected;
   std::vector<float> score, key(static_cast<size_t>(dk)), value(static_cast<size_t>(dv));
   for (int row = 0; row < *a.rows.n_rows; ++row) {
     const int64_t index = a.rows.index[row];
+    const int slot = a.rows.slot[row];
     selected.clear();
     if (a.budget > 0 && a.n_blocks[row] >= 0) {
       for (int b = 0; b < a.n_blocks[row]; ++b) {
         for (int j = 0; j < a.pool.ratio; ++j) {
-          selected.push_back(static_cast<int64_t>(a.blocks.row(row)[b]) * a.pool.ratio + j);
+          selected.push_back(static_cast<int64_t>(a.blocks.row(row)[b]) * pool.ratio + j);
         }
       }
       for (int64_t s = (index + 1) / a.pool.ratio * a.pool.ratio; s <= index; ++s) {
@@ -158,9 +185,12 @@ void qsa_attend(const QsaAttend& a) {
     for (int h = 0; h < a.heads; ++h) {
       float best = -std::numeric_limits<float>::infinity();
       for (size_t s = 0; s < selected.size(); ++s) {
-        load(a.pool.type, a.pool.k,
-             a.pool.cell(a.rows, a.rows.slot[row], selected[s], h / group, dk), dk, key.data());
+        const int kv = h / group;
+        load(pool.type, pool.k + pool.cell(a.rows, slot, selected[s], kv, dk), dk, key.data());
         score[s] = dot_c(a.q.row(row) + h * dk, key.data(), dk) * scale;
+        if (scaled) {
+          score[s] = score[s] * scale_at(pool.k + pool.scale(a.rows, slot, selected[s], kv, dk));
+        }
         best = score[s] > best ? score[s] : best;
       }
       for (float& s : score) s = exp_c(s - best);
@@ -168,9 +198,13 @@ void qsa_attend(const QsaAttend& a) {
       float* out = a.out.row(row) + h * dv;
       std::fill_n(out, dv, 0.0f);
       for (size_t s = 0; s < selected.size(); ++s) {
-        load(a.pool.type, a.pool.v,
-             a.pool.cell(a.rows, a.rows.slot[row], selected[s], h / group, dv), dv, value.data());
-        for (int i = 0; i < dv; ++i) out[i] = __builtin_fmaf(score[s], value[i], out[i]);
+        const int kv = h / group;
+        load(pool.type, pool.v + pool.cell(a.rows, slot, selected[s], kv, dv), dv, value.data());
+        float weight = score[s];
+        if (scaled) {
+          weight = weight * scale_at(pool.v + pool.scale(a.rows, slot, selected[s], kv, dv));
+        }
+        for (int i = 0; i < dv; ++i) out[i] = __builtin_fmaf(weight, value[i], out[i]);
       }
       const float* gate = a.gate.row(row) + h * a.gate_stride + a.gate_offset;
       for (int i = 0; i < dv; ++i) out[i] = out[i] * inverse * sigmoid_c(gate[i]);

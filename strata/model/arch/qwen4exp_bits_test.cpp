@@ -95,11 +95,18 @@ TEST_P(Bits, ThePlainBackend) {
   expect_equal(plain, run_alone(GetParam(), {.chunk = 64}, some, 64), "ref");
 }
 
-TEST_P(Bits, HalfPrecisionCells) {
-  const LoadOptions half{.chunk = 64, .cache = kernels::CacheType::kF16};
-  const Result whole = run_alone(GetParam(), half, ids_, 64);
-  for (int piece : {1, 7}) expect_equal(run_alone(GetParam(), half, ids_, piece), whole, "f16");
-  EXPECT_NE(whole.hash, expected_.hash);
+TEST_P(Bits, SmallerCells) {
+  for (const kernels::CacheType type : {kernels::CacheType::kF16, kernels::CacheType::kI8}) {
+    const LoadOptions options{.chunk = 64, .cache = type};
+    const Result whole = run_alone(GetParam(), options, ids_, 64);
+    for (int piece : {1, 7}) {
+      expect_equal(run_alone(GetParam(), options, ids_, piece), whole, kernels::name_of(type));
+    }
+    LoadOptions on_card = options;
+    on_card.devices = "host,sim";
+    expect_equal(run_alone(GetParam(), on_card, ids_, 64), whole, "on a card");
+    EXPECT_NE(whole.hash, expected_.hash);
+  }
 }
 
 TEST_P(Bits, WeightsReadInsteadOfMapped) {

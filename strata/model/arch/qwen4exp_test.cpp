@@ -193,6 +193,39 @@ TEST(Demo, IsCloseToExactArithmetic) {
   RecordProperty("mean_kl_conversations", std::to_string(conversations.mean_kl()));
 }
 
+// Cells of one byte against cells of two, row by row: no row stands out, neither where pages and
+// blocks end nor behind a state that was put back.
+TEST(Int8Cells, F127_EveryRowIsCloseToHalfPrecision) {
+  for (const char* name : {"tiny", "tiny-yarn", "tiny-nople"}) {
+    Loaded half(name, {.cache = kernels::CacheType::kF16});
+    Loaded m(name, {.cache = kernels::CacheType::kI8});
+    const std::vector<int32_t> ids = model::testing::text_of(name);
+    const auto a = half.session(), b = m.session();
+    const std::vector<float> expected = half.run(*a, ids, 64), got = m.run(*b, ids, 64);
+    const auto n = static_cast<size_t>(m.n_vocab());
+    double most = 0;
+    for (size_t row = 0; row < ids.size(); ++row) {
+      model::testing::Closeness one;
+      one.add(std::span(got).subspan(row * n, n), std::span(expected).subspan(row * n, n),
+              m.n_vocab());
+      most = std::max(most, one.mean_kl());
+      EXPECT_LE(one.mean_kl(), 2e-3) << name << ", row " << row;
+    }
+    EXPECT_GT(most, 0) << name;  // they are not the same cells
+
+    // Back to a third, and on from there.
+    const size_t third = ids.size() / 3;
+    const auto c = m.session();
+    m.run(*c, std::span(ids).first(third), 64);
+    const Checkpoint checkpoint = c->checkpoint();
+    m.run(*c, std::span(ids).subspan(third), 64);
+    c->restore(checkpoint);
+    EXPECT_EQ(m.run(*c, std::span(ids).subspan(third), 64),
+              std::vector<float>(got.begin() + static_cast<int64_t>(third * n), got.end()))
+        << name;
+  }
+}
+
 // F-109: experts of nonsense. Rows go through to the end, ids stay in range, and NaN reaches the
 // logits; what overflows may be normed away again.
 TEST(BrokenWeights, RunToTheEnd) {

@@ -7,6 +7,19 @@
 // kernels/canonical_math.inl. Plain types only: see docs/style.md on isa/.
 namespace strata::kernels::cpu {
 
+// Query heads of one call of attend_*.
+constexpr int kMaxAttendHeads = 64;
+
+// The rows of n cells: of T, with scales where T is int8_t.
+template <class T>
+struct CellRows {
+  const T** keys;
+  const T** values;
+  float* key_scales = nullptr;
+  float* value_scales = nullptr;
+  int64_t n = 0;
+};
+
 struct RowFns {
   // out = x * w / rms(x), for each of `groups` groups of `width`.
   void (*group_norm)(const float* x, const float* w, int groups, int width, float eps, float* out);
@@ -53,6 +66,8 @@ struct RowFns {
   void (*norm_rope)(const float* x, const float* w, int dim, float eps, const float* rope,
                     int pairs, float* out);
   void (*to_f16)(const float* x, int n, uint16_t* out);
+  // Rule 1 of quant/canonical.h with n values as one block; gives the scale.
+  float (*to_i8)(const float* x, int n, int8_t* out);
   // score[b] = sum over heads of relu(q_h . key_b) * scale, -infinity if that is no number; keys
   // stand together.
   void (*index_scores_f32)(const float* q, const float* keys, int heads, int dim, int n,
@@ -62,14 +77,14 @@ struct RowFns {
   // The indices of the `budget` best of n scores, ascending; of equals the lower index. Scores are
   // -infinity or from 0 on; budget < n.
   void (*best_blocks)(const float* score, int n, int budget, int32_t* block);
-  // Attention of `heads` query heads over n cells; keys[i], values[i] point at cell i's row. score:
-  // scratch [heads, n]. gate of head h at h * gate_stride; out [heads, dv].
-  void (*attend_f32)(const float* q, int heads, int dk, int dv, const float* const* keys,
-                     const float* const* values, int64_t n, float scale, const float* gate,
-                     int gate_stride, float* score, float* out);
-  void (*attend_f16)(const float* q, int heads, int dk, int dv, const uint16_t* const* keys,
-                     const uint16_t* const* values, int64_t n, float scale, const float* gate,
-                     int gate_stride, float* score, float* out);
+  // Attention of `heads` query heads over cells. score: scratch [heads, n]. gate of head h at
+  // h * gate_stride; out [heads, dv].
+  void (*attend_f32)(const float* q, int heads, int dk, int dv, const CellRows<float>& cells,
+                     float scale, const float* gate, int gate_stride, float* score, float* out);
+  void (*attend_f16)(const float* q, int heads, int dk, int dv, const CellRows<uint16_t>& cells,
+                     float scale, const float* gate, int gate_stride, float* score, float* out);
+  void (*attend_i8)(const float* q, int heads, int dk, int dv, const CellRows<int8_t>& cells,
+                    float scale, const float* gate, int gate_stride, float* score, float* out);
   // p = softmax(x)
   void (*softmax)(const float* x, int n, float* p);
   // g = silu(g) * u

@@ -6,6 +6,7 @@
 static inline float half_to_float(uint16_t h) { return _cvtsh_ss(h); }
 static inline float element(const float* x, int64_t i) { return x[i]; }
 static inline float element(const uint16_t* x, int64_t i) { return half_to_float(x[i]); }
+static inline float element(const int8_t* x, int64_t i) { return static_cast<float>(x[i]); }
 
 float inverse_rms(const float* x, int n, float eps) { return inverse_rms_v(x, n, eps); }
 
@@ -389,7 +390,22 @@ void to_f16(const float* x, int n, uint16_t* out) {
   for (; i < n; ++i) out[i] = _cvtss_sh(x[i], _MM_FROUND_TO_NEAREST_INT);
 }
 
+float to_i8(const float* x, int n, int8_t* out) {
+  uint32_t most = 0;
+  for (int i = 0; i < n; ++i) {
+    const uint32_t bits = magnitude_bits_c(x[i]);
+    most = bits > most ? bits : most;
+  }
+  const float factor = code_factor_c(most);
+  for (int i = 0; i < n; ++i) out[i] = code_c(x[i], factor);
+  return code_scale_c(most);
+}
+
 static inline const float* as_floats(const float* x, int, float*) { return x; }
+static inline const float* as_floats(const int8_t* x, int n, float* buffer) {
+  for (int i = 0; i < n; ++i) buffer[i] = element(x, i);
+  return buffer;
+}
 static inline const float* as_floats(const uint16_t* x, int n, float* buffer) {
   int i = 0;
   for (; i + 8 <= n; i += 8) {
@@ -547,15 +563,27 @@ static inline void weigh_columns(const float* score, int64_t score_stride, const
   }
 }
 
+// x[i] = x[i] * y[i]
+static inline void multiply(float* x, const float* y, int64_t n) {
+  fill(
+      n, x, [&](int64_t i) { return mul(load(x + i), load(y + i)); },
+      [&](int64_t i) { return x[i] * y[i]; });
+}
+
 template <class T>
-static inline void attend(const float* q, int heads, int dk, int dv, const T* const* keys,
-                          const T* const* values, int64_t n, float scale, const float* gate,
-                          int gate_stride, float* score, float* out) {
-  dots_of_keys(q, keys, n, heads, dk, scale, score, n);
+static inline void attend(const float* q, int heads, int dk, int dv, const CellRows<T>& cells,
+                          float scale, const float* gate, int gate_stride, float* score,
+                          float* out) {
+  const int64_t n = cells.n;
+  float inverse[kMaxAttendHeads];
+  dots_of_keys(q, cells.keys, n, heads, dk, scale, score, n);
   for (int h = 0; h < heads; ++h) {
     float* x = score + h * n;
+    if constexpr (sizeof(T) == 1) multiply(x, cells.key_scales, n);
     const float best = largest(x, n);
     exp_below(x, n, best);
+    inverse[h] = 1.0f / sum_v(x, n);
+    if constexpr (sizeof(T) == 1) multiply(x, cells.value_scales, n);
     for (int i = 0; i < dv; ++i) out[static_cast<int64_t>(h) * dv + i] = 0;
   }
   // The values of some cells for all heads, while they are in L1.
@@ -564,33 +592,34 @@ static inline void attend(const float* q, int heads, int dk, int dv, const T* co
     const int64_t here = n - s < kCells ? n - s : kCells;
     int h = 0;
     for (; h + kDotHeads <= heads; h += kDotHeads) {
-      weigh_columns<kDotHeads>(score + h * n + s, n, values + s, here,
+      weigh_columns<kDotHeads>(score + h * n + s, n, cells.values + s, here,
                                out + static_cast<int64_t>(h) * dv, dv);
     }
     for (; h < heads; ++h) {
-      weigh_columns<1>(score + h * n + s, n, values + s, here, out + static_cast<int64_t>(h) * dv,
-                       dv);
+      weigh_columns<1>(score + h * n + s, n, cells.values + s, here,
+                       out + static_cast<int64_t>(h) * dv, dv);
     }
   }
   for (int h = 0; h < heads; ++h) {
-    const float inverse = 1.0f / sum_v(score + h * n, n);
     float* o = out + static_cast<int64_t>(h) * dv;
     const float* g = gate + static_cast<int64_t>(h) * gate_stride;
     fill(
         dv, o,
-        [&](int64_t i) { return mul(mul(load(o + i), all(inverse)), sigmoid_v(load(g + i))); },
-        [&](int64_t i) { return o[i] * inverse * sigmoid_c(g[i]); });
+        [&](int64_t i) { return mul(mul(load(o + i), all(inverse[h])), sigmoid_v(load(g + i))); },
+        [&](int64_t i) { return o[i] * inverse[h] * sigmoid_c(g[i]); });
   }
 }
-void attend_f32(const float* q, int heads, int dk, int dv, const float* const* keys,
-                const float* const* values, int64_t n, float scale, const float* gate,
-                int gate_stride, float* score, float* out) {
-  attend(q, heads, dk, dv, keys, values, n, scale, gate, gate_stride, score, out);
+void attend_f32(const float* q, int heads, int dk, int dv, const CellRows<float>& cells,
+                float scale, const float* gate, int gate_stride, float* score, float* out) {
+  attend(q, heads, dk, dv, cells, scale, gate, gate_stride, score, out);
 }
-void attend_f16(const float* q, int heads, int dk, int dv, const uint16_t* const* keys,
-                const uint16_t* const* values, int64_t n, float scale, const float* gate,
-                int gate_stride, float* score, float* out) {
-  attend(q, heads, dk, dv, keys, values, n, scale, gate, gate_stride, score, out);
+void attend_f16(const float* q, int heads, int dk, int dv, const CellRows<uint16_t>& cells,
+                float scale, const float* gate, int gate_stride, float* score, float* out) {
+  attend(q, heads, dk, dv, cells, scale, gate, gate_stride, score, out);
+}
+void attend_i8(const float* q, int heads, int dk, int dv, const CellRows<int8_t>& cells,
+               float scale, const float* gate, int gate_stride, float* score, float* out) {
+  attend(q, heads, dk, dv, cells, scale, gate, gate_stride, score, out);
 }
 
 void softmax(const float* x, int n, float* p) {
@@ -651,11 +680,13 @@ const RowFns kRowFns = {
     .gated_norm = gated_norm,
     .norm_rope = norm_rope,
     .to_f16 = to_f16,
+    .to_i8 = to_i8,
     .index_scores_f32 = index_scores_f32,
     .index_scores_f16 = index_scores_f16,
     .best_blocks = best_blocks,
     .attend_f32 = attend_f32,
     .attend_f16 = attend_f16,
+    .attend_i8 = attend_i8,
     .softmax = softmax,
     .swiglu = swiglu,
     .combine = combine,

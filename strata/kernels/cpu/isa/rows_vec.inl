@@ -10,6 +10,10 @@ static inline V load(const float* x) { return _mm512_loadu_ps(x); }
 static inline V load(const uint16_t* x) {
   return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(x)));
 }
+static inline V load(const int8_t* x) {
+  return _mm512_cvtepi32_ps(
+      _mm512_cvtepi8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x))));
+}
 static inline void store(float* x, V v) { _mm512_storeu_ps(x, v); }
 static inline void stream(float* x, V v) { _mm512_stream_ps(x, v); }
 static inline V add(V a, V b) { return _mm512_add_ps(a, b); }
@@ -49,6 +53,10 @@ static inline V all(float x) { return _mm256_set1_ps(x); }
 static inline V load(const float* x) { return _mm256_loadu_ps(x); }
 static inline V load(const uint16_t* x) {
   return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(x)));
+}
+static inline V load(const int8_t* x) {
+  return _mm256_cvtepi32_ps(
+      _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(x))));
 }
 static inline void store(float* x, V v) { _mm256_storeu_ps(x, v); }
 static inline void stream(float* x, V v) { _mm256_stream_ps(x, v); }

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import {after, before, test} from 'node:test';
 import OpenAI from 'openai';
-import {demoServer, script, scriptedServer, tools, weatherCall, weatherParameters} from './support.mjs';
+import {
+  demoServer, hugeText, script, scriptedServer, tools, untilIdle, weatherCall, weatherParameters,
+} from './support.mjs';
 
 let demo, model, client, real;
 const open = (server, more = {}) =>
@@ -80,16 +82,39 @@ test('calls, streamed and not', async () => {
   assert.equal(new Set([...calls, ...joined.calls].map((c) => c.id)).size, 4);
 });
 
+test('reasoning on and off, by the real model', async () => {
+  for (const enable_thinking of [false, true]) {
+    for (const stream of [false, true]) {
+      const reply = await real.chat.completions.create({
+        model: 'm', temperature: 0, max_tokens: 200, stream,
+        messages: [{role: 'user', content: 'What is 27 + 45?'}],
+        chat_template_kwargs: {enable_thinking},
+      });
+      const got = stream ? await collect(reply) : reply.choices[0].message;
+      const reasoning = stream ? got.reasoning : got.reasoning_content ?? '';
+      assert.equal(reasoning.length > 0, enable_thinking);
+      assert.ok(!got.content.includes('think>'));
+    }
+  }
+});
+
 test('each choice of a tool, by the real model', async () => {
   const all = Object.entries(tools).map(
       ([name, {description, parameters}]) =>
           ({type: 'function', function: {name, description, parameters}}));
   const with_choice = async (tool_choice, content = 'Who are you?', temperature = 0) => {
-    const reply = await real.chat.completions.create({
-      model: 'm', temperature, max_tokens: 200, tools: all, tool_choice,
+    const body = {
+      model: 'm', temperature, seed: 1, max_tokens: 200, tools: all, tool_choice,
       messages: [{role: 'user', content}],
-    });
-    return reply.choices[0];
+    };
+    const {choices: [choice]} = await real.chat.completions.create(body);
+    const joined = await collect(await real.chat.completions.create({...body, stream: true}));
+    assert.equal(joined.finish, choice.finish_reason);
+    assert.equal(joined.content, choice.message.content ?? '');
+    assert.deepEqual(
+        joined.calls.map((c) => [c.name, c.arguments]),
+        (choice.message.tool_calls ?? []).map((c) => [c.function.name, c.function.arguments]));
+    return choice;
   };
   const auto = await with_choice('auto', 'What is the weather in Paris?');
   assert.equal(auto.message.tool_calls?.[0].function.name, 'get_weather');
@@ -142,6 +167,13 @@ test('log-probabilities, by the real model', async () => {
     assert.ok(token.logprob <= 0);
     assert.ok(token.top_logprobs.reduce((sum, t) => sum + Math.exp(t.logprob), 0) <= 1.0001);
   }
+  const streamed = [];
+  const stream = await real.chat.completions.create({
+    model: 'm', temperature: 0, max_tokens: 8, logprobs: true, top_logprobs: 3, stream: true,
+    messages: [{role: 'user', content: 'What is a piano?'}],
+  });
+  for await (const chunk of stream) streamed.push(...chunk.choices[0]?.logprobs?.content ?? []);
+  assert.deepEqual(streamed, content);
 });
 
 test('an abort ends the request', async () => {
@@ -155,10 +187,7 @@ test('an abort ends the request', async () => {
     controller.abort();
   }
   assert.ok(n < 100);
-  for (let slots = 1; slots > 0;) {
-    slots = (await (await fetch(model.url + '/slots')).json()).slots
-                .filter((s) => s.state !== 'idle').length;
-  }
+  await untilIdle(model);
 });
 
 test('the errors are of their classes', async () => {
@@ -166,7 +195,7 @@ test('the errors are of their classes', async () => {
   await assert.rejects(bad({}), (e) => e instanceof OpenAI.BadRequestError && e.param === 'messages');
   await assert.rejects(client.post('/nothing/here', {body: {}}), OpenAI.NotFoundError);
   await assert.rejects(
-      client.chat.completions.create({model: 'm', messages: [{role: 'user', content: 'x'.repeat(17 << 20)}]}),
+      client.chat.completions.create({model: 'm', messages: [{role: 'user', content: hugeText()}]}),
       (e) => e.status === 413);
   await assert.rejects(client.chat.completions.create(ask('', {code: 'resource'})),
                        (e) => e instanceof OpenAI.InternalServerError && e.status === 503);

@@ -53,6 +53,17 @@ export const weatherParameters = {
   required: ['city'],
 };
 
+// Ends once nothing is being written any more: what was aborted has left the engine, too.
+export async function untilIdle(server) {
+  for (let busy = 1; busy > 0;) {
+    const {slots} = await (await fetch(server.url + '/slots')).json();
+    busy = slots.filter((slot) => slot.state !== 'idle').length;
+  }
+}
+
+// Beyond what a server takes.
+export const hugeText = () => 'x'.repeat(17 << 20);
+
 // What the demo model knows to call.
 export const tools = {
   get_weather: {

@@ -1,4 +1,6 @@
 #include "strata/base/carver.h"
+#include "strata/kernels/gpu/attend.cuh"
+#include "strata/kernels/gpu/chain.cuh"
 #include "strata/kernels/gpu/gpu.h"
 #include "strata/kernels/gpu/lanes.cuh"
 #include "strata/kernels/gpu/launch.h"
@@ -10,9 +12,7 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = 4;
-constexpr float kMinusInfinity = -__builtin_huge_valf();
 
-// Element i of the cell, or pooled key, that begins at `at`.
 STRATA_FN void store(CacheType type, std::byte* at, int64_t i, float value) {
   if (type == CacheType::kF32) {
     reinterpret_cast<float*>(at)[i] = value;
@@ -20,17 +20,8 @@ STRATA_FN void store(CacheType type, std::byte* at, int64_t i, float value) {
     reinterpret_cast<uint16_t*>(at)[i] = store_half(value);
   }
 }
-STRATA_FN float load(CacheType type, const std::byte* at, int64_t i) {
-  if (type == CacheType::kF32) return reinterpret_cast<const float*>(at)[i];
-  if (type == CacheType::kF16) return load_half(reinterpret_cast<const uint16_t*>(at)[i]);
-  return static_cast<float>(reinterpret_cast<const int8_t*>(at)[i]);
-}
-STRATA_FN float scale_of(const KvPool& p, const std::byte* cells, const Rows& rows, int slot,
-                         int64_t index, int head, int dim) {
-  return *reinterpret_cast<const float*>(cells + p.scale(rows, slot, index, head, dim));
-}
-
 __global__ void kv_append_kernel(KvAppend a) {
+  chained();
   const KvPool& p = a.pool;
   const int row = blockIdx.y, both = p.dk + p.dv;
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
@@ -46,6 +37,7 @@ __global__ void kv_append_kernel(KvAppend a) {
 
 // A warp a cell: it needs the largest value before the first code.
 __global__ void kv_append_codes_kernel(KvAppend a) {
+  chained();
   const KvPool& p = a.pool;
   const int row = blockIdx.y, cell = static_cast<int>(blockIdx.x) * kWarps + warp_id();
   if (row >= *a.rows.n_rows || cell >= 2 * p.kv_heads) return;
@@ -73,6 +65,7 @@ __global__ void kv_append_codes_kernel(KvAppend a) {
 
 // A warp a row; only those that complete a block have work.
 __global__ void pool_keys_kernel(PoolKeys a) {
+  chained();
   const int row = static_cast<int>(blockIdx.x) * kWarps + warp_id();
   const int dim = a.pool.index_dim, ratio = a.pool.ratio, depth = ratio - 1;
   if (row >= *a.rows.n_rows) return;
@@ -106,6 +99,7 @@ __global__ void pool_keys_kernel(PoolKeys a) {
 
 // The tails of the raw keys and, of a short window, their log.
 __global__ void keep_raw_keys_kernel(PoolKeys a, int max_rows) {
+  chained();
   const int c = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x), y = blockIdx.y;
   const int depth = a.pool.ratio - 1;
   if (c >= a.pool.index_dim) return;
@@ -128,6 +122,7 @@ constexpr int kPiece = 32;
 constexpr int kWalkers = 1056;  // 8 for each multiprocessor of a large card
 
 __global__ void qsa_score_kernel(QsaSelect a, float* score, int64_t max_blocks) {
+  chained();
   const int dim = a.pool.index_dim;
   const float scale = 1.0f / __builtin_sqrtf(static_cast<float>(dim));
   const int64_t pieces = (max_blocks + kPiece - 1) / kPiece, items = *a.rows.n_rows * pieces;
@@ -154,6 +149,7 @@ __global__ void qsa_score_kernel(QsaSelect a, float* score, int64_t max_blocks) 
 
 __global__ void __launch_bounds__(kSelectThreads)
     qsa_select_kernel(QsaSelect a, const float* score, int64_t max_blocks) {
+  chained();
   const int row = blockIdx.x;
   if (row >= *a.rows.n_rows) return;
   const int n = (a.rows.index[row] + 1) / a.pool.ratio;
@@ -175,29 +171,6 @@ constexpr int kAttendThreads = 256;
 constexpr int kAttenders = 1056;
 constexpr int64_t kSharedScores = 8192;  // more lie in the scratch
 
-// The tokens that a row attends, in order.
-struct Selected {
-  const int32_t* blocks;
-  int64_t n_from_blocks, open, n;
-  int ratio;
-};
-__device__ int64_t token_of(const Selected& s, int64_t i) {
-  return i < s.n_from_blocks ? int64_t{s.blocks[i / s.ratio]} * s.ratio + i % s.ratio
-                             : s.open + i - s.n_from_blocks;
-}
-__device__ Selected selected_by(const QsaAttend& a, int row) {
-  const int64_t index = a.rows.index[row];
-  if (a.budget == 0 || a.n_blocks[row] < 0) return {nullptr, 0, 0, index + 1, 1};
-  const int ratio = a.pool.ratio;
-  const int64_t from_blocks = int64_t{a.n_blocks[row]} * ratio, open = (index + 1) / ratio * ratio;
-  return {a.blocks.row(row), from_blocks, open, from_blocks + index + 1 - open, ratio};
-}
-
-int64_t most_selected(const QsaAttend& a) {
-  if (a.budget == 0) return a.max_context;
-  const int64_t most = (int64_t{a.budget} + 1) * a.pool.ratio;
-  return most < a.max_context ? most : a.max_context;
-}
 int64_t attenders(const QsaAttend& a) {
   const int64_t items = a.q.extent(0) * a.heads;
   return items < kAttenders ? items : kAttenders;
@@ -206,6 +179,7 @@ int64_t attenders(const QsaAttend& a) {
 // A block a head of a row.
 __global__ void __launch_bounds__(kAttendThreads)
     qsa_attend_kernel(QsaAttend a, float* scratch, int64_t most) {
+  chained();
   extern __shared__ float shared[];
   __shared__ float best_of[kAttendThreads / kLanes], inverse;
   float* const score = scratch != nullptr ? scratch + blockIdx.x * most : shared;
@@ -274,21 +248,21 @@ void kv_append(const KvAppend& a, NativeStream s) {
   const auto n = static_cast<unsigned>(a.k.extent(0));
   if (a.pool.type == CacheType::kI8) {
     const dim3 cells(blocks_for(2 * int64_t{a.pool.kv_heads}, kWarps), n);
-    kv_append_codes_kernel<<<cells, kWarps * kLanes, 0, s>>>(a);
+    launch_chained(kv_append_codes_kernel, cells, kWarps * kLanes, 0, s, a);
     return;
   }
   const int64_t width = int64_t{a.pool.kv_heads} * (a.pool.dk + a.pool.dv);
   const dim3 grid(blocks_for(width, kThreads), n);
-  kv_append_kernel<<<grid, kThreads, 0, s>>>(a);
+  launch_chained(kv_append_kernel, grid, kThreads, 0, s, a);
 }
 
 void pool_keys(const PoolKeys& a, NativeStream s) {
   const int64_t n = a.raw.extent(0);
-  pool_keys_kernel<<<blocks_for(n, kWarps), kWarps * kLanes, 0, s>>>(a);
+  launch_chained(pool_keys_kernel, blocks_for(n, kWarps), kWarps * kLanes, 0, s, a);
   if (a.pool.ratio == 1) return;
   const dim3 grid(blocks_for(a.pool.index_dim, kThreads),
                   static_cast<unsigned>(n + int64_t{a.pool.ratio - 1} * a.rows.max_seqs));
-  keep_raw_keys_kernel<<<grid, kThreads, 0, s>>>(a, static_cast<int>(n));
+  launch_chained(keep_raw_keys_kernel, grid, kThreads, 0, s, a, static_cast<int>(n));
 }
 
 Bytes qsa_select_scratch(const device::Stream&, const QsaSelect& a) {
@@ -300,22 +274,24 @@ void qsa_select(const QsaSelect& a, NativeStream s) {
   Carver carver(a.scratch.data());
   const int64_t most = blocks_of_context(a), n = a.q.extent(0);
   float* const score = carver.take<float>(n * most);
-  qsa_score_kernel<<<kWalkers, kWarps * kLanes, 0, s>>>(a, score, most);
-  qsa_select_kernel<<<static_cast<unsigned>(n), kSelectThreads, 0, s>>>(a, score, most);
+  launch_chained(qsa_score_kernel, kWalkers, kWarps * kLanes, 0, s, a, score, most);
+  launch_chained(qsa_select_kernel, static_cast<unsigned>(n), kSelectThreads, 0, s, a, score, most);
 }
 
 Bytes qsa_attend_scratch(const device::Stream&, const QsaAttend& a) {
   Carver carver(nullptr);
   carve_scores(a, carver);
-  return carver.peak();
+  const Bytes few = attend_few_scratch(a);
+  return carver.peak() > few ? carver.peak() : few;
 }
 void qsa_attend(const QsaAttend& a, NativeStream s) {
+  if (attend_few_takes(a, a.q.extent(0))) return attend_few(a, s);
   Carver carver(a.scratch.data());
   float* const scores = carve_scores(a, carver);
   const int64_t most = most_selected(a);
   const size_t shared = scores != nullptr ? 0 : static_cast<size_t>(most) * sizeof(float);
-  qsa_attend_kernel<<<static_cast<unsigned>(attenders(a)), kAttendThreads, shared, s>>>(a, scores,
-                                                                                        most);
+  launch_chained(qsa_attend_kernel, static_cast<unsigned>(attenders(a)), kAttendThreads, shared, s,
+                 a, scores, most);
 }
 
 }  // namespace strata::kernels::gpu

@@ -42,6 +42,17 @@ STRATA_FN void sync_lanes() {
 #endif
 }
 
+// Which of the 32 lanes say so, and the lanes below `lane`; of 32 or more all.
+STRATA_FN uint32_t lanes_where(bool so) {
+#ifdef STRATA_HIP
+  const uint64_t wave = __ballot(so);
+  return static_cast<uint32_t>(wave >> (__lane_id() & 32));
+#else
+  return __ballot_sync(~0U, so);
+#endif
+}
+STRATA_FN uint32_t lanes_before(int lane) { return lane >= kLanes ? ~0U : (1U << lane) - 1U; }
+
 // The tree of 32 lanes; every lane gets the sum, since a + b = b + a.
 STRATA_FN float lane_tree(float v) {
   for (int width = kLanes / 2; width > 0; width /= 2) v = v + from_lane_xor(v, width);

@@ -1,4 +1,5 @@
 #include "strata/base/carver.h"
+#include "strata/kernels/gpu/few.h"
 #include "strata/kernels/gpu/gpu.h"
 #include "strata/kernels/gpu/lanes.cuh"
 #include "strata/kernels/gpu/launch.h"
@@ -126,6 +127,13 @@ SharedParts carve(const SharedFfn& a, Carver& carver) {
   return p;
 }
 
+// A few rows need no grouping: a block of threads finds the entries of its expert.
+bool by_entries(const ExpertFfn& a) {
+  const int64_t rows = a.id.extent(0);
+  return a.x_row.rank() == 0 && a.id.size() <= kMostFewEntries && few_takes(a.shape.gate, rows) &&
+         few_takes(a.shape.up, rows) && few_takes(a.shape.down, rows);
+}
+
 }  // namespace
 
 bool expert_ffn_takes(const ExpertFfn& a) { return a.parts.extent(0) <= kMostExperts; }
@@ -137,18 +145,22 @@ Bytes expert_ffn_scratch(const device::Stream&, const ExpertFfn& a) {
 void expert_ffn(const ExpertFfn& a, NativeStream s) {
   Carver carver(a.scratch.data());
   const Parts p = carve(a, carver);
+  const int64_t rows = a.id.extent(0);
   const int top_k = static_cast<int>(a.id.extent(1)), experts = static_cast<int>(a.parts.extent(0));
-  const size_t counts = static_cast<size_t>(experts) * sizeof(int);
-  group_kernel<<<1, kThreads, counts, s>>>(a.n_rows, a.id.data(), top_k, experts, p.groups);
-  p.x.prepare(s);
+  const bool few = by_entries(a);
+  if (!few) {
+    const size_t counts = static_cast<size_t>(experts) * sizeof(int);
+    group_kernel<<<1, kThreads, counts, s>>>(a.n_rows, a.id.data(), top_k, experts, p.groups);
+  }
 
   const ExpertShape& shape = a.shape;
   ProductArgs by_row{.x_row = a.x_row.data(),
                      .entries_a_row = top_k,
                      .groups = p.groups,
                      .parts = a.parts.data(),
-                     .n_experts = experts};
-  ProductList in(p.x, s);
+                     .n_experts = experts,
+                     .id = few ? a.id.data() : nullptr};
+  ProductList in(p.x, rows, s);
   in.add(shape.gate, shape.gate_scale, 0, p.routed.gate, by_row);
   in.add(shape.up, shape.up_scale, 1, p.routed.up, by_row);
   if (a.shared.gate) {
@@ -160,13 +172,11 @@ void expert_ffn(const ExpertFfn& a, NativeStream s) {
   ProductArgs by_entry = by_row;
   by_entry.entries_a_row = 1;
   by_entry.x_row = nullptr;
-  p.routed.hidden.prepare(s);
-  ProductList out(p.routed.hidden, s);
+  ProductList out(p.routed.hidden, rows, s);
   out.add(shape.down, shape.down_scale, 2, a.out.data(), by_entry);
   out.run();
   if (!a.shared.gate) return;
-  p.shared.hidden.prepare(s);
-  ProductList shared_out(p.shared.hidden, s);
+  ProductList shared_out(p.shared.hidden, rows, s);
   shared_out.add(a.shared.down, a.shared.y.data());
   shared_out.run();
 }
@@ -179,13 +189,12 @@ Bytes shared_ffn_scratch(const device::Stream&, const SharedFfn& a) {
 void shared_ffn(const SharedFfn& a, NativeStream s) {
   Carver carver(a.scratch.data());
   const SharedParts p = carve(a, carver);
-  p.x.prepare(s);
-  ProductList in(p.x, s);
+  const int64_t rows = a.x.extent(0);
+  ProductList in(p.x, rows, s);
   in.add(a.gate, p.ffn.gate);
   in.add(a.up, p.ffn.up);
   in.run();
-  p.ffn.hidden.prepare(s);
-  ProductList out(p.ffn.hidden, s);
+  ProductList out(p.ffn.hidden, rows, s);
   out.add(a.down, a.y.data());
   out.run();
 }

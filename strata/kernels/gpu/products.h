@@ -29,17 +29,26 @@ struct Groups {
   int32_t* entry = nullptr;     // [rows * top_k]
 };
 
-// Activations of one product: x [max_rows, cols] or a function of it.
-struct Activations {
+// Where activations come from: x or a function of it.
+struct ActivationSource {
   enum class From : uint8_t {
     kPlain,   // x
     kSilu,    // silu(factor * x)
     kSwiGlu,  // silu(x) * y
   };
+  const float* x = nullptr;
+  const float* y = nullptr;  // of kSwiGlu
+  From from = From::kPlain;
+  float factor = 1;
+};
+
+// Activations of one product, [max_rows, cols].
+struct Activations {
+  using From = ActivationSource::From;
   const int32_t* n_rows = nullptr;  // null: all
   int rows_each = 1;                // rows of x for each of n_rows
   const float* x = nullptr;
-  const float* y = nullptr;  // of kSwiGlu
+  const float* y = nullptr;
   From from = From::kPlain;
   float factor = 1;
   int64_t max_rows = 0;
@@ -47,11 +56,13 @@ struct Activations {
   bool wants32 = false, wants256 = false, wants_floats = false;
   QuantRows by32, by256;
   float* floats = nullptr;  // what float weights take if it is not x itself
+  bool quantised = false;   // who made x has quantised it
 
+  constexpr ActivationSource source() const { return {x, y, from, factor}; }
   // Reserves what w takes. Call for every weight, then prepare.
   void want(const Weight& w, Carver& carver);
   // Quantises and applies the function: one launch for each form that is wanted.
-  void prepare(NativeStream s) const;
+  void prepare(bool codes, bool as_floats, NativeStream s) const;
 };
 
 // One matrix of a launch. y row of an entry: y + entry * y_stride.
@@ -79,12 +90,15 @@ struct ProductArgs {
   Groups groups;                            // entry null: none
   const std::byte* const* parts = nullptr;  // [experts, 3]
   int n_experts = 0;
+  const int32_t* id = nullptr;  // [rows * entries_a_row] of experts, of a step of few rows
 };
 
-// Queues the products of all matrices, one launch a type and packing.
+// Queues the products of all matrices, one launch a type and packing, behind what prepares x. rows:
+// of the step; experts may have as many for each.
 class ProductList {
  public:
-  ProductList(const Activations& x, NativeStream s) : x_(x), stream_(s) {}
+  ProductList(const Activations& x, int64_t rows, NativeStream s)
+      : x_(x), rows_(rows), stream_(s) {}
   void add(const Weight& w, float* y);
   // The same of an expert's part; what `of` holds of groups and parts.
   void add(const Weight& w, const float* scales, int part, float* y, const ProductArgs& of);
@@ -96,8 +110,16 @@ class ProductList {
     Product product;
     ProductArgs of;
     bool done = false;
+    bool few = false;  // by few.cuh
   };
+  const float* floats() const;
+  ProductArgs args_of(const Item& item) const;
+  // Adds item i and those that share its launch.
+  void gather(int i, ProductArgs& args);
+  void run_few();
+
   const Activations& x_;
+  int64_t rows_;
   NativeStream stream_;
   std::array<Item, ProductArgs::kMost> item_{};
   int n_ = 0;

@@ -1,3 +1,4 @@
+#include "strata/kernels/gpu/chain.cuh"
 #include "strata/kernels/gpu/gpu.h"
 #include "strata/kernels/gpu/lanes.cuh"
 #include "strata/kernels/gpu/launch.h"
@@ -22,6 +23,7 @@ __global__ void zero_kernel(float* out, int64_t n) {
 }
 
 __global__ void copy_rows_kernel(CopyRows a) {
+  chained();
   const int64_t width = a.x.size() / a.x.extent(0), i = column();
   const int row = blockIdx.y;
   if (row >= *a.n_rows || i >= width) return;
@@ -29,6 +31,7 @@ __global__ void copy_rows_kernel(CopyRows a) {
 }
 
 __global__ void scatter_rows_kernel(ScatterRows a) {
+  chained();
   const int64_t width = a.x.size() / a.x.extent(0), i = column();
   const int row = blockIdx.y;
   if (row >= *a.n_rows || i >= width) return;
@@ -36,6 +39,7 @@ __global__ void scatter_rows_kernel(ScatterRows a) {
 }
 
 __global__ void hc_write_kernel(HcWrite a) {
+  chained();
   const int64_t streams = a.residual.extent(1), width = a.residual.extent(2), i = column();
   const int row = blockIdx.y;
   if (row >= *a.n_rows || i >= width) return;
@@ -47,6 +51,7 @@ __global__ void hc_write_kernel(HcWrite a) {
 }
 
 __global__ void expert_combine_kernel(ExpertCombine a) {
+  chained();
   const int row = blockIdx.y, top_k = static_cast<int>(a.id.extent(1));
   if (row >= *a.n_rows) return;
   // By ascending expert id, wherever the chosen ones stand.
@@ -66,6 +71,7 @@ __global__ void expert_combine_kernel(ExpertCombine a) {
   if (i >= width) return;
   const float gate = sigmoid_c(a.gate_logit.row(row)[0]);
   float sum = 0;
+#pragma unroll 8
   for (int j = 0; j < top_k; ++j) {
     sum = __builtin_fmaf(weight[j], a.expert.row(row)[order[j] * width + i], sum);
   }
@@ -74,6 +80,7 @@ __global__ void expert_combine_kernel(ExpertCombine a) {
 
 // A warp a row.
 __global__ void draft_input_kernel(DraftInput a) {
+  chained();
   const int row = warp_in_grid();
   if (row >= *a.n_rows) return;
   const int64_t streams = a.residual.extent(1), width = a.residual.extent(2);
@@ -94,6 +101,7 @@ __global__ void draft_input_kernel(DraftInput a) {
 
 // A warp a head.
 __global__ void gated_norm_kernel(GatedNorm a) {
+  chained();
   const int heads = static_cast<int>(a.o.extent(1) / a.dv);
   const int row = warp_in_grid() / heads, h = warp_in_grid() % heads;
   if (row >= *a.n_rows) return;
@@ -107,6 +115,7 @@ __global__ void gated_norm_kernel(GatedNorm a) {
 
 // A warp a stream of a row.
 __global__ void ple_mix_kernel(PleMix a) {
+  chained();
   const int streams = static_cast<int>(a.residual.extent(1));
   const int64_t width = a.residual.extent(2);
   const int row = warp_in_grid() / streams;
@@ -133,6 +142,7 @@ __global__ void ple_mix_kernel(PleMix a) {
 
 // A warp a head of a row.
 __global__ void qk_norm_rope_kernel(QkNormRope a) {
+  chained();
   const int row = warp_in_grid() / a.heads, h = warp_in_grid() % a.heads;
   if (row >= *a.rows.n_rows) return;
   const float* x = a.x.row(row) + int64_t{h} * a.head_stride;
@@ -154,33 +164,34 @@ void zero(const Zero& a, NativeStream s) {
   zero_kernel<<<blocks_for(a.out.size(), kThreads), kThreads, 0, s>>>(a.out.data(), a.out.size());
 }
 void copy_rows(const CopyRows& a, NativeStream s) {
-  copy_rows_kernel<<<elements(a.x.size() / a.x.extent(0), a.index.extent(0)), kThreads, 0, s>>>(a);
+  launch_chained(copy_rows_kernel, elements(a.x.size() / a.x.extent(0), a.index.extent(0)),
+                 kThreads, 0, s, a);
 }
 void scatter_rows(const ScatterRows& a, NativeStream s) {
   const int64_t n = a.x.extent(0);
-  scatter_rows_kernel<<<elements(a.x.size() / n, n), kThreads, 0, s>>>(a);
+  launch_chained(scatter_rows_kernel, elements(a.x.size() / n, n), kThreads, 0, s, a);
 }
 void hc_write(const HcWrite& a, NativeStream s) {
-  hc_write_kernel<<<elements(a.y.extent(1), a.y.extent(0)), kThreads, 0, s>>>(a);
+  launch_chained(hc_write_kernel, elements(a.y.extent(1), a.y.extent(0)), kThreads, 0, s, a);
 }
 bool expert_combine_takes(const ExpertCombine& a) { return a.id.extent(1) <= kMaxChosen; }
 void expert_combine(const ExpertCombine& a, NativeStream s) {
-  expert_combine_kernel<<<elements(a.y.extent(1), a.y.extent(0)), kThreads, 0, s>>>(a);
+  launch_chained(expert_combine_kernel, elements(a.y.extent(1), a.y.extent(0)), kThreads, 0, s, a);
 }
 void draft_input(const DraftInput& a, NativeStream s) {
-  draft_input_kernel<<<blocks_for(a.e.extent(0), kWarps), kWarps * kLanes, 0, s>>>(a);
+  launch_chained(draft_input_kernel, blocks_for(a.e.extent(0), kWarps), kWarps * kLanes, 0, s, a);
 }
 void gated_norm(const GatedNorm& a, NativeStream s) {
   const int64_t heads = a.o.size() / a.dv;
-  gated_norm_kernel<<<blocks_for(heads, kWarps), kWarps * kLanes, 0, s>>>(a);
+  launch_chained(gated_norm_kernel, blocks_for(heads, kWarps), kWarps * kLanes, 0, s, a);
 }
 void ple_mix(const PleMix& a, NativeStream s) {
   const int64_t n = a.residual.extent(0) * a.residual.extent(1);
-  ple_mix_kernel<<<blocks_for(n, kWarps), kWarps * kLanes, 0, s>>>(a);
+  launch_chained(ple_mix_kernel, blocks_for(n, kWarps), kWarps * kLanes, 0, s, a);
 }
 void qk_norm_rope(const QkNormRope& a, NativeStream s) {
   const int64_t n = a.x.extent(0) * a.heads;
-  qk_norm_rope_kernel<<<blocks_for(n, kWarps), kWarps * kLanes, 0, s>>>(a);
+  launch_chained(qk_norm_rope_kernel, blocks_for(n, kWarps), kWarps * kLanes, 0, s, a);
 }
 
 }  // namespace strata::kernels::gpu

@@ -1,4 +1,5 @@
 #include "strata/base/carver.h"
+#include "strata/kernels/gpu/chain.cuh"
 #include "strata/kernels/gpu/gpu.h"
 #include "strata/kernels/gpu/lanes.cuh"
 #include "strata/kernels/gpu/launch.h"
@@ -263,6 +264,7 @@ Scratch carve(const SampleRows& a, Carver& carver) {
 }
 
 __global__ void __launch_bounds__(kThreads) sample_kernel(SampleRows a, Scratch scratch) {
+  chained();
   __shared__ Shared shared;
   const int row = blockIdx.x;
   if (row >= *a.n_rows) return;
@@ -293,7 +295,8 @@ Bytes sample_rows_scratch(const device::Stream&, const SampleRows& a) {
 void sample_rows(const SampleRows& a, NativeStream s) {
   Carver carver(a.scratch.data());
   const Scratch scratch = carve(a, carver);
-  sample_kernel<<<static_cast<unsigned>(a.logits.extent(0)), kThreads, 0, s>>>(a, scratch);
+  launch_chained(sample_kernel, static_cast<unsigned>(a.logits.extent(0)), kThreads, 0, s, a,
+                 scratch);
 }
 
 }  // namespace strata::kernels::gpu

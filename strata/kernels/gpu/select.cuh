@@ -29,16 +29,6 @@ STRATA_FN uint32_t ordered_key(float x) {
   return (bits & 0x80000000U) != 0 ? ~bits : bits | 0x80000000U;
 }
 
-// Lanes of this 32 where `flag` holds.
-STRATA_FN uint32_t lanes_where(bool flag) {
-#ifdef STRATA_HIP
-  const uint64_t wave = __ballot(flag);
-  return static_cast<uint32_t>(wave >> (__lane_id() & 32));
-#else
-  return __ballot_sync(~0U, flag);
-#endif
-}
-
 // score(i) for i in [0, n); 0 < k < n. All threads of the block call it and get the same.
 template <class Score>
 STRATA_FN Cut cut_of_best(const Score& score, int n, int k, SelectShared& shared) {

@@ -1,3 +1,4 @@
+#include "strata/kernels/gpu/chain.cuh"
 #include "strata/kernels/gpu/gpu.h"
 #include "strata/kernels/gpu/lanes.cuh"
 #include "strata/kernels/gpu/launch.h"
@@ -14,6 +15,7 @@ constexpr int kMostKeys = 256;
 
 // The first `max_rows` blocks in y compute rows, the others what the tails remember.
 __global__ void conv_kernel(Conv a, int max_rows) {
+  chained();
   const int64_t channels = a.x.extent(1), c = int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (c >= channels) return;
   const int depth = a.dilation * (a.taps - 1);
@@ -70,6 +72,7 @@ __device__ float join_chains(float v) {
 // those of its chain.
 template <int kKeys>
 __global__ void __launch_bounds__(kColumns* kChains) gdn_kernel(Gdn a) {
+  chained();
   extern __shared__ float shared[];
   const int seq = blockIdx.z, h = blockIdx.y, kh = h % a.key_heads, dk = a.dk, dv = a.dv;
   if (seq >= *a.rows.n_seqs) return;
@@ -159,7 +162,7 @@ void launch_gdn(const Gdn& a, NativeStream s) {
   const dim3 grid(blocks_for(a.dv, kColumns), static_cast<unsigned>(a.value_heads),
                   static_cast<unsigned>(a.rows.max_seqs));
   const size_t shared = 2 * (2 * static_cast<size_t>(a.dk) + 2) * sizeof(float);
-  gdn_kernel<kKeys><<<grid, kColumns * kChains, shared, s>>>(a);
+  launch_chained(gdn_kernel<kKeys>, grid, kColumns * kChains, shared, s, a);
 }
 
 }  // namespace
@@ -168,7 +171,7 @@ void conv(const Conv& a, NativeStream s) {
   const int64_t n = a.x.extent(0), depth = int64_t{a.dilation} * (a.taps - 1);
   const dim3 grid(blocks_for(a.x.extent(1), kThreads),
                   static_cast<unsigned>(n + depth * a.rows.max_seqs));
-  conv_kernel<<<grid, kThreads, 0, s>>>(a, static_cast<int>(n));
+  launch_chained(conv_kernel, grid, kThreads, 0, s, a, static_cast<int>(n));
 }
 
 void tail_commit(const TailCommit& a, NativeStream s) {

@@ -217,5 +217,33 @@ TEST(Guide, F037_TheSameWithGuesses) {
   }
 }
 
+// What must come is guessed, also beside others that draft: such tokens come a whole window a step,
+// and the answers are those of an engine that does one at a time and alone.
+TEST(Guide, ForcedTokensNeedNoStepsOfTheirOwnInABatch) {
+  constexpr int kWindow = 5;
+  const std::string words = "these words are all that may be said here, and then nothing more";
+  TinyEngine together({.slots = 3, .drafts = {.most = kWindow - 1, .automatic = false}});
+  const auto ask = [&](TinyEngine& engine, wire::RequestId id) {
+    engine.submit(id, prompt(6, static_cast<int>(id)), 60, [&](wire::Submit& submit) {
+      if (id == 1) submit.grammar = "root ::= \"" + words + "\"";
+      if (id == 2) submit.grammar = "root ::= [a-f ]{9} \"" + words + "\" [a-f]";
+      submit.sampling.temperature = 1;
+      submit.sampling.seed = id;
+    });
+  };
+  for (wire::RequestId id = 1; id <= 3; ++id) ask(together, id);
+  for (wire::RequestId id = 1; id <= 3; ++id) run_all(together, id);
+  for (wire::RequestId id = 1; id <= 3; ++id) {
+    TinyEngine alone;
+    ask(alone, id);
+    run_all(alone, id);
+    ASSERT_TRUE(together[id].finished);
+    EXPECT_EQ(alone[id].ids, together[id].ids) << id;
+  }
+  EXPECT_EQ(together[1].bytes, words);
+  // One step more: the first token comes with the prompt, and the last window need not be full.
+  EXPECT_LE(together[1].finished->drafts.passes, together[1].ids.size() / kWindow + 1);
+}
+
 }  // namespace
 }  // namespace strata::engine

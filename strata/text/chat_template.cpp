@@ -5,9 +5,9 @@
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
-#include "strata/text/template_builtins.h"
-#include "strata/text/template_parser.h"
-#include "strata/text/template_run.h"
+#include "strata/text/jinja/builtins.h"
+#include "strata/text/jinja/parser.h"
+#include "strata/text/jinja/run.h"
 
 namespace strata::text {
 

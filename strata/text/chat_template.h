@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strata/text/template_limits.h"
+#include "strata/text/jinja/limits.h"
 #include "strata/text/value.h"
 
 namespace strata::text {

@@ -18,8 +18,8 @@ using strata::testing::Json;
 using strata::testing::to_value;
 
 const Json& golden() {
-  static const Json document = Json::parse(
-      strata::testing::read_text_file(STRATA_GOLDEN_DIR "/template/cases.json"));
+  static const Json document =
+      Json::parse(strata::testing::read_text_file(STRATA_GOLDEN_DIR "/template/cases.json"));
   return document;
 }
 

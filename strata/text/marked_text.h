@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strata/text/template_budget.h"
+#include "strata/text/jinja/budget.h"
 
 namespace strata::text {
 

@@ -7,7 +7,6 @@
 
 #include "strata/base/error.h"
 #include "strata/text/tokenizer.h"
-#include "strata/text/tokenizer.h"
 #include "strata/text/utf8.h"
 #include "tests/support/vocab.h"
 

@@ -7,7 +7,7 @@
 #include "strata/base/check.h"
 #include "strata/base/error.h"
 #include "strata/base/format.h"
-#include "strata/text/template_numbers.h"
+#include "strata/text/jinja/numbers.h"
 
 namespace strata::text {
 namespace {

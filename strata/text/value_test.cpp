@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "strata/base/error.h"
-#include "strata/text/template_numbers.h"
+#include "strata/text/jinja/numbers.h"
 
 namespace strata::text {
 namespace {

@@ -12,6 +12,7 @@ int run_bench(const Invocation& invocation);
 int run_eval(const Invocation& invocation);
 int run_synth(const Invocation& invocation);
 int run_plan(const Invocation& invocation);
+int run_profile(const Invocation& invocation);
 // The process that holds the model: started by serve, joined to it by the socket --fd.
 int run_engine(const Invocation& invocation);
 

@@ -28,8 +28,8 @@ std::vector<std::string> without_effect(const Invocation& invocation) {
          {"expert-cache", "layer-split", "resident-experts", "vram-limit-mib", "vram-reserve-mib",
           "vram-reserve-later-mib"},
          "without a card (--device)");
-    idle(s.device == "host" && s.resident_budget_gib == 0, {"expert-profile"},
-         "where all experts lie in RAM");
+    idle(s.device == "host" && s.resident_budget_gib == 0 && invocation.command != kProfile,
+         {"expert-profile"}, "where all experts lie in RAM");
   }
   // A request may bring its own temperature, so for the server all of them count.
   if (invocation.command == kRun) {

@@ -33,6 +33,8 @@ int dispatch(const Invocation& invocation) {
       return run_synth(invocation);
     case kPlan:
       return run_plan(invocation);
+    case kProfile:
+      return run_profile(invocation);
     case kEngine:
       return run_engine(invocation);
     case kOptions:

@@ -16,7 +16,7 @@ namespace strata::cli {
 namespace {
 
 // Every command that opens a model.
-constexpr unsigned kModel = kServe | kRun | kBench | kEval | kEngine;
+constexpr unsigned kModel = kServe | kRun | kBench | kEval | kProfile | kEngine;
 // Those of them that answer.
 constexpr unsigned kAnswers = kServe | kRun | kBench | kEngine;
 constexpr unsigned kSampling = kServe | kRun;
@@ -33,6 +33,7 @@ constexpr CommandSpec kCommands[] = {
     {kBench, "bench", "tokens per second for prompt and answer"},
     {kEval, "eval", "difference from stored reference outputs, or perplexity of a text"},
     {kPlan, "plan", "what would lie where, in bytes, on this or another machine"},
+    {kProfile, "profile", "counts which experts a text needs, for --expert-profile"},
     {kInspect, "inspect", "metadata and tensors of a GGUF file", false, true},
     {kSynth, "synth", "writes a model of true geometry with random weights, to measure with", false,
      true},
@@ -97,8 +98,8 @@ const OptionSpec kTable[] = {
     {"expert-cache", "auto|N", &Settings::expert_cache, kModel | kPlan, "Memory",
      "at most N experts a layer on a card; auto: as many as fit", 0, 65536, "", "", "auto"},
     {"expert-profile", "FILE", &Settings::expert_profile, kModel | kPlan, "Memory",
-     "which experts are used most; a run writes to it what it has learned. Without it plan takes "
-     "published values"},
+     "which experts are used most; a run writes to it what it has learned, profile what a text "
+     "needs. Without it plan takes published values"},
     {"resident-budget-gib", "N", &Settings::resident_budget_gib, kModel | kPlan, "Memory",
      "RAM holds the hottest experts, as many as fit into N GiB; the others are read from storage "
      "as they are wanted",
@@ -182,7 +183,8 @@ const OptionSpec kTable[] = {
     {"reference", "FILE", &Settings::reference, kEval, "Measuring",
      "GGUF with ids and logits to compare with"},
     {"repeat", "N", &Settings::repeat, kBench, "Measuring", "runs; the median counts", 1, 1000},
-    {"text", "FILE", &Settings::text, kEval, "Measuring", "a text whose perplexity is wanted"},
+    {"text", "FILE", &Settings::text, kEval | kProfile, "Measuring",
+     "of eval: a text whose perplexity is wanted; of profile: one as it will be read and written"},
     {"window", "N", &Settings::window, kBench, "Measuring",
      "time a step of N rows of one session, too, against one of a single row; 0: no", 0, 256},
     // ---- Synthetic model
@@ -194,7 +196,6 @@ const OptionSpec kTable[] = {
      "type of the embedding and of the output"},
     {"experts", "N", &Settings::synth_experts, kSynth, "Synthetic model", "experts of a layer", 1,
      65536},
-    {"force", "", &Settings::force, kSynth, "Synthetic model", "replace a file of this name"},
     {"gate", "TYPE", &Settings::synth_gate, kSynth, "Synthetic model",
      "type of the experts' gate and up matrices"},
     {"hc", "TYPE", &Settings::synth_hc, kSynth, "Synthetic model",
@@ -221,14 +222,15 @@ const OptionSpec kTable[] = {
     // ---- General
     {"config", "FILE", &Settings::config, kModel | kInspect | kSynth | kPlan, "General",
      "options from a JSON file, {\"max-context\": 8192, ...}; the command line wins"},
-    {"json", "", &Settings::json, kBench | kEval | kInspect | kPlan, "General",
+    {"force", "", &Settings::force, kSynth | kProfile, "General", "replace a file of this name"},
+    {"json", "", &Settings::json, kBench | kEval | kInspect | kPlan | kProfile, "General",
      "the result as JSON on stdout"},
     {"log-level", "auto|debug|info|warning|error|off", &Settings::log_level,
      kModel | kInspect | kSynth | kPlan, "General",
      "what goes to stderr; auto: info for serve, else warning"},
-    {"progress", "", &Settings::progress, kRun | kBench | kEval | kSynth, "General",
+    {"progress", "", &Settings::progress, kRun | kBench | kEval | kSynth | kProfile, "General",
      "show how far loading or writing is even if stderr is no terminal"},
-    {"verbose", "", &Settings::verbose, kRun | kBench | kEval, "General",
+    {"verbose", "", &Settings::verbose, kRun | kBench | kEval | kProfile, "General",
      "as --log-level info; of run: the speed, too", -kAny, kAny, "v"},
     // ---- Hidden
     {"fd", "N", &Settings::fd, kEngine, "Hidden", "the socket to the front", 0, 65535},

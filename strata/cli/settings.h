@@ -18,6 +18,7 @@ enum Command : unsigned {
   kOptions = 64,  // hidden: writes docs/options.md
   kSynth = 128,
   kPlan = 256,
+  kProfile = 512,
 };
 
 // All that can be asked for, with the defaults. Filled from environment, file and command line;

@@ -79,6 +79,7 @@ class Instance {
   void seal() { ledger_->seal(); }
 
   const gguf::Model& file() const { return file_; }
+  const ModelFacts& facts() const { return blueprint_->facts(); }
   Model& model() { return *model_; }
   const Model& model() const { return *model_; }
   // Of the last stage: where logits are, and whose work ends a step.

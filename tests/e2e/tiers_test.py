@@ -2,6 +2,7 @@
 was promised."""
 
 import itertools
+import json
 import os
 import pathlib
 import re
@@ -57,6 +58,52 @@ class SameAnswers(unittest.TestCase):
                 self.assertEqual(got, expected)
                 for name, (used, planned) in memory_of(log).items():
                     self.assertLessEqual(used, planned, name)
+
+
+class Profile(unittest.TestCase):
+    def test_what_a_text_needs_is_what_a_run_begins_with(self):
+        with tempfile.TemporaryDirectory() as folder:
+            text, file = pathlib.Path(folder, "text"), pathlib.Path(folder, "experts.bin")
+            text.write_text("A piano is a keyboard instrument. " * 20)
+            options = ["profile", DEMO, "--text", text, "--expert-profile", file]
+            made = run(*options, "--json")
+            self.assertEqual(made.returncode, 0, made.stderr)
+            said = json.loads(made.stdout)
+            self.assertGreater(said["tokens"], 100)
+            rates = list(said["hit_rate_by_slots"].values())
+            self.assertEqual(rates, sorted(rates))
+            self.assertGreater(rates[0], 1.5 / 8)  # a text does not use all experts alike
+            self.assertLess(rates[0], 1)
+            self.assertEqual(file.read_bytes()[:4], b"STRP")
+
+            before = file.read_bytes()
+            again = run(*options)
+            self.assertEqual(again.returncode, 64)
+            self.assertIn("--force", again.stderr)
+            self.assertEqual(file.read_bytes(), before)
+            self.assertEqual(run(*options, "--force", "--prefill", 7).returncode, 0)
+            self.assertEqual(file.read_bytes(), before)
+            self.assertEqual(run("profile", DEMO, "--text", text).returncode, 64)
+            self.assertEqual(run("profile", DEMO, "--text", text, "--expert-profile",
+                                 pathlib.Path(folder, "absent", "x")).returncode, 66)
+
+            plan = json.loads(run("plan", DEMO, "--expert-profile", file, "--json").stdout)
+            self.assertNotIn("published", json.dumps(plan["expected"]))
+            answer = run("run", DEMO, "-p", "What is a piano?", "--temp", 0, "--expert-profile",
+                         file, "--resident-budget-gib", 0.006)
+            self.assertEqual(answer.returncode, 0, answer.stderr)
+            self.assertEqual(answer.stdout, run("run", DEMO, "-p", "What is a piano?", "--temp",
+                                                0).stdout)
+
+    def test_a_file_that_is_no_profile_stays(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder, "notes")
+            file.write_text("not a profile")
+            result = run("run", DEMO, "-p", "Hi", "--max-tokens", 2, "--expert-profile", file,
+                         "--resident-budget-gib", 0.006)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("without a profile", result.stderr)
+            self.assertEqual(file.read_text(), "not a profile")
 
 
 class RamBound(unittest.TestCase):

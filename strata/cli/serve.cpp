@@ -16,6 +16,7 @@
 #include "strata/cli/model_files.h"
 #include "strata/cli/model_setup.h"
 #include "strata/cli/sampling.h"
+#include "strata/cli/supervision.h"
 #include "strata/cli/version.h"
 #include "strata/server/server.h"
 #include "strata/supervise/supervisor.h"
@@ -161,7 +162,7 @@ int run_serve(const Invocation& invocation) {
   const auto frontend = server::text_frontend(*texts.tokenizer, *texts.chat_template);
   std::fprintf(stderr, "strata: serving %s on %s\n", server.config().model_name.c_str(),
                server.url().c_str());
-  supervise::Settings settings;
+  supervise::Settings settings = supervisor_settings(s);
   if (s.examples) {
     settings.first_ready = [text = examples(s, server.config(), server.url())] {
       std::fputs(text.c_str(), stderr);

@@ -19,6 +19,8 @@ namespace {
 constexpr size_t kMaxWaitingJobs = 256;
 // For the last bytes of answers that had to be cut.
 constexpr std::chrono::milliseconds kFlushTime{500};
+// For threads that still read what nobody waits for any more.
+constexpr std::chrono::milliseconds kWorkTime{2'000};
 
 Config checked(Config config) {
   Access{config};
@@ -40,9 +42,9 @@ void Server::stop() {
 }
 
 int Server::run(const Frontend& frontend, supervise::EngineClient& engine) {
-  Workers workers(config_.n_workers, kMaxWaitingJobs);
   Metrics metrics;
   RunningTable running;
+  Workers workers(config_.n_workers, kMaxWaitingJobs);
   const Services services{config_, frontend, engine,    workers,
                           metrics, running,  draining_, unix_time()};
   const Routes routes(config_, services);
@@ -51,7 +53,7 @@ int Server::run(const Frontend& frontend, supervise::EngineClient& engine) {
   hooks.done = [&](std::string_view path, int status) {
     metrics.request(routes.known(path), status);
   };
-  hooks.tick = [&] { tick(engine); };
+  hooks.tick = [&] { tick(engine, workers); };
   hooks.on_signal = [&](int number) {
     // Nothing may keep an impatient user waiting; the engine dies with this process.
     if (draining_) std::_Exit(128 + number);
@@ -59,6 +61,7 @@ int Server::run(const Frontend& frontend, supervise::EngineClient& engine) {
                     config_.drain_limit.count()));
     begin_drain();
   };
+  // Ends when no job runs: jobs use all of the above.
   http_->run(std::move(hooks));
   return exit_code_;
 }
@@ -69,7 +72,7 @@ void Server::begin_drain() {
   http_->refuse_keep_alive();
 }
 
-void Server::tick(const supervise::EngineClient& engine) {
+void Server::tick(const supervise::EngineClient& engine, Workers& workers) {
   const auto now = std::chrono::steady_clock::now();
   if (!draining_) {
     const supervise::Status status = engine.status();
@@ -80,13 +83,24 @@ void Server::tick(const supervise::EngineClient& engine) {
     }
     return;
   }
-  if (http_->n_busy() == 0) return http_->stop();
+  if (http_->n_busy() == 0 && workers.idle()) return http_->stop();
+  if (end_ == End::kFlushed && workers.idle()) return http_->stop();
   if (now < drain_deadline_) return;
-  if (!std::exchange(told_to_end_, true)) {
-    http_->end_exchanges();
-    drain_deadline_ = now + kFlushTime;
-  } else {
-    http_->stop();
+  switch (end_) {
+    case End::kNotYet:
+      http_->end_exchanges();
+      workers.close();
+      end_ = End::kTold;
+      drain_deadline_ = now + kFlushTime;
+      return;
+    case End::kTold:
+      end_ = End::kFlushed;
+      drain_deadline_ = now + kWorkTime;
+      return;
+    case End::kFlushed:
+      // A thread cannot be ended, and what it uses must not go before it.
+      log_error("a request is still being read; the process ends without it");
+      std::_Exit(exit_code_);
   }
 }
 

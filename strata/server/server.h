@@ -39,7 +39,8 @@ class Server {
 
   // Serves until a signal or stop(): then new requests are refused, running ones may end within
   // config.drain_limit, and the rest end with an error. Returns the exit code: 0, or the engine's
-  // if it failed before it was ever ready.
+  // if it failed before it was ever ready. If a thread is still at work on a request a while after
+  // that (reading a very long one), the process ends at once with this code.
   int run(const Frontend& frontend, supervise::EngineClient& engine);
 
   // Any thread. Begins the drain.
@@ -47,14 +48,14 @@ class Server {
 
  private:
   void begin_drain();
-  void tick(const supervise::EngineClient& engine);
+  void tick(const supervise::EngineClient& engine, Workers& workers);
 
   const Config config_;
   std::unique_ptr<HttpServer> http_;
   std::atomic<bool> draining_ = false;
   int exit_code_ = 0;
   std::chrono::steady_clock::time_point drain_deadline_;
-  bool told_to_end_ = false;
+  enum class End { kNotYet, kTold, kFlushed } end_ = End::kNotYet;
 };
 
 }  // namespace strata::server

@@ -4,8 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <csignal>
 #include <cstdlib>
+#include <future>
+#include <memory>
 #include <string>
 #include <thread>
 
@@ -142,6 +145,47 @@ TEST(Server, F120_ASignalBeforeTheModelIsThereIsKept) {
   server.catch_signals();
   std::raise(SIGTERM);
   EXPECT_EQ(server.run(frontend, engine), 0);
+}
+
+// What a worker still does for a client that has gone must find everything that it uses.
+TEST(Server, AJobThatOutlivesTheDrainIsWaitedFor) {
+  TestServer server;
+  std::promise<void> begun, gate;
+  const std::shared_future<void> open = gate.get_future().share();
+  server.frontend.on_encode = [&, first = std::make_shared<std::atomic<bool>>(true)](size_t) {
+    if (!first->exchange(false)) return;
+    begun.set_value();
+    open.wait();
+  };
+  RawClient client = server.client();
+  client.send_request("POST", kPath, kWhole);
+  begun.get_future().wait();
+  client.close();
+  server.server.stop();
+  // Longer than the drain and what is left for the last bytes; the server is still there.
+  const auto until = std::chrono::steady_clock::now() + milliseconds(900);
+  while (std::chrono::steady_clock::now() < until)
+    ASSERT_EQ(server.ask("GET", "/health").status, 503);
+  gate.set_value();
+  EXPECT_EQ(server.wait(), 0);
+}
+
+void serve_with_a_job_that_never_ends() {
+  TestServer server;
+  std::promise<void> begun;
+  server.frontend.on_encode = [&](size_t) {
+    begun.set_value();
+    std::promise<void>().get_future().wait();
+  };
+  RawClient client = server.client();
+  client.send_request("POST", kPath, kWhole);
+  begun.get_future().wait();
+  server.drain();
+}
+
+TEST(Server, AJobThatNeverEndsDoesNotKeepTheProcess) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(serve_with_a_job_that_never_ends(), ::testing::ExitedWithCode(0), "");
 }
 
 void serve_and_be_impatient() {

@@ -11,6 +11,11 @@ Workers::Workers(int n_threads, size_t max_waiting)
 }
 
 Workers::~Workers() {
+  close();
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void Workers::close() {
   Jobs dropped_small, dropped_large;
   {
     const std::lock_guard lock(mutex_);
@@ -19,7 +24,11 @@ Workers::~Workers() {
     dropped_large.swap(large_);
   }
   changed_.notify_all();
-  for (std::thread& thread : threads_) thread.join();
+}
+
+bool Workers::idle() const {
+  const std::lock_guard lock(mutex_);
+  return small_.empty() && large_.empty() && n_running_ == 0;
 }
 
 bool Workers::run(std::function<void()> job, Size size) {
@@ -46,10 +55,12 @@ void Workers::work() {
     std::function<void()> job = std::move(jobs.front());
     jobs.pop_front();
     n_large_ += is_large ? 1 : 0;
+    ++n_running_;
     lock.unlock();
     job();
     job = nullptr;  // what it holds goes without the lock
     lock.lock();
+    --n_running_;
     n_large_ -= is_large ? 1 : 0;
     // This thread may take a small one, while another could take a large one now.
     if (is_large) changed_.notify_one();

@@ -18,13 +18,17 @@ class Workers {
   enum class Size { kSmall, kLarge };
 
   Workers(int n_threads, size_t max_waiting);
-  // Drops what waits, ends when what runs has ended.
+  // As close(); ends when what runs has ended.
   ~Workers();
   Workers(const Workers&) = delete;
   Workers& operator=(const Workers&) = delete;
 
   // False: too much is waiting already. `job` must not throw.
   bool run(std::function<void()> job, Size size = Size::kSmall);
+  // Drops what waits and takes no more.
+  void close();
+  // Nothing runs or waits.
+  bool idle() const;
 
  private:
   using Jobs = std::deque<std::function<void()>>;
@@ -34,11 +38,12 @@ class Workers {
 
   const size_t max_waiting_;
   const int max_large_;  // at the same time
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   // Guarded by mutex_:
   Jobs small_, large_;
-  int n_large_ = 0;  // that run
+  int n_running_ = 0;
+  int n_large_ = 0;  // of these
   bool ending_ = false;
 
   std::vector<std::thread> threads_;

@@ -70,15 +70,13 @@ int Answers::n_accepted(const Request& request, std::span<const int32_t> ids) co
 
 void Answers::accept(Request& request, int32_t id, const wire::TokenLogprobs& logprobs) {
   if (!request.first_token) request.first_token = clock_.now();
-  if (id < 0 && request.guide.limits()) {
-    return fail(request, ErrorCode::kUnsupported,
-                "no token of this vocabulary can go on with the grammar from here", false);
-  }
   if (id < 0) {
+    // Broken logits are the engine's fault, also under a grammar.
+    if (std::string why = request.guide.why_none(); !why.empty())
+      return fail(request, ErrorCode::kUnsupported, std::move(why));
     fail(request, ErrorCode::kInternal,
          format("no logit of token {} is finite; the weights or the state are broken",
-                request.submit.ids.size() + request.answer.size()),
-         false);
+                request.submit.ids.size() + request.answer.size()));
     return;
   }
   ++n_tokens_;
@@ -109,8 +107,7 @@ void Answers::finish_if_over(Request& request) {
   if (request.matcher.matched()) return finish(request, wire::Reason::kStopString);
   if (!request.guide.push(request.answer.back())) {
     return fail(request, ErrorCode::kUnsupported,
-                "the answer has become deeper or more ambiguous than its grammar is followed",
-                false);
+                "the answer has become deeper or more ambiguous than its grammar is followed");
   }
   if (request.guide.is_over()) return finish(request, wire::Reason::kStop);
   if (is_full(request, request.answer.size())) finish(request, wire::Reason::kLength);
@@ -143,10 +140,10 @@ void Answers::finish(Request& request, wire::Reason reason) {
                      .stop = request.matcher.stop()});
 }
 
-void Answers::fail(Request& request, ErrorCode code, std::string message, bool retry) {
+void Answers::fail(Request& request, ErrorCode code, std::string message) {
   if (request.ended) return;
   request.failed = true;
-  end(request, wire::Failed{.code = code, .message = std::move(message), .retry = retry});
+  end(request, wire::Failed{.code = code, .message = std::move(message)});
 }
 
 void Answers::flush(const std::function<void(std::span<const wire::Addressed>)>& emit) {

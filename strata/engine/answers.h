@@ -24,7 +24,8 @@ class Answers {
   // How far the prompt is read.
   void progress(const Request& request);
   // The next token of the answer, with its logprobs if the request asks for them; ends it where it
-  // has to end. An id below 0: no logit was finite, and the request fails.
+  // has to end. An id below 0: no token may come, or no logit was
+  // finite, and the request fails.
   void accept(Request& request, int32_t id, const wire::TokenLogprobs& logprobs);
   // The tokens that were sent already; ends the answer if they end it. Before the first accept.
   void replay(Request& request);
@@ -34,7 +35,7 @@ class Answers {
 
   // Nothing if it has ended.
   void finish(Request& request, wire::Reason reason);
-  void fail(Request& request, ErrorCode code, std::string message, bool retry);
+  void fail(Request& request, ErrorCode code, std::string message);
 
   // Hands the events over, if there are any.
   void flush(const std::function<void(std::span<const wire::Addressed>)>& emit);

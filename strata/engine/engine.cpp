@@ -163,11 +163,11 @@ void Engine::drop_cancelled() {
 bool Engine::admit(Request& request) {
   const wire::Submit& submit = request.submit;
   if (std::string why = objection(submit, instance_); !why.empty()) {
-    answers_.fail(request, ErrorCode::kInvalidArgument, std::move(why), false);
+    answers_.fail(request, ErrorCode::kInvalidArgument, std::move(why));
     return true;
   }
   if (request.form != nullptr && request.form->masks == nullptr) {
-    answers_.fail(request, request.form->code, request.form->error, false);
+    answers_.fail(request, request.form->code, request.form->error);
     return true;
   }
   if (!has_room(submit, instance_.model().states())) return false;
@@ -311,7 +311,7 @@ StepResult Engine::run_twice(const StepPlan& plan) {
 
 void Engine::fail_all(const StepPlan& plan, ErrorCode code, const std::string& why) {
   log_error(format("a step failed twice: {}", why));
-  for (const StepPart& part : plan) answers_.fail(*part.request, code, why, false);
+  for (const StepPart& part : plan) answers_.fail(*part.request, code, why);
 }
 
 void Engine::compute(const StepPlan& plan) {
@@ -386,10 +386,8 @@ void Engine::run() {
       wake_.wait_for(lock, kPause, any);
     }
   }
-  for (auto& request : running_)
-    answers_.fail(*request, ErrorCode::kCancelled, "the engine stops", true);
-  for (auto& request : waiting_)
-    answers_.fail(*request, ErrorCode::kCancelled, "the engine stops", true);
+  for (auto& request : running_) answers_.fail(*request, ErrorCode::kCancelled, "the engine stops");
+  for (auto& request : waiting_) answers_.fail(*request, ErrorCode::kCancelled, "the engine stops");
   drop_cancelled();
   flush();
   write_states();

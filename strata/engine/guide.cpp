@@ -8,7 +8,7 @@
 
 namespace strata::engine {
 
-Guide::Guide(const wire::Submit& submit, std::shared_ptr<const text::TokenMasks> masks,
+Guide::Guide(const wire::Submit& submit, std::shared_ptr<text::TokenMasks> masks,
              const text::Tokenizer& tokenizer)
     : tokenizer_(&tokenizer), masks_(std::move(masks)) {
   if (masks_ != nullptr) matcher_.emplace(masks_->shared_grammar());
@@ -33,11 +33,27 @@ void Guide::spend() {
 void Guide::mask(std::span<uint64_t> words) const {
   const std::vector<int32_t> ids = forced();
   if (ids.empty()) {
-    masks_->mask(*matcher_, words);
+    try {
+      masks_->mask(*matcher_, words);
+    } catch (const Error&) {
+      // A mask behind guesses may never be needed; who does need it asks why_none().
+      std::ranges::fill(words, 0);
+    }
     return;
   }
   std::ranges::fill(words, 0);
   words[static_cast<size_t>(ids[0]) / 64] |= uint64_t{1} << (ids[0] % 64);
+}
+
+std::string Guide::why_none() const {
+  if (!limits() || !forced().empty()) return "";
+  std::vector<uint64_t> words(masks_->trie().n_words());
+  try {
+    if (masks_->mask(*matcher_, words)) return "";
+  } catch (const Error& e) {
+    return e.message();
+  }
+  return "no token of this vocabulary can go on with the grammar from here";
 }
 
 std::vector<int32_t> Guide::forced() const {
@@ -46,7 +62,11 @@ std::vector<int32_t> Guide::forced() const {
     return {next_wrap_up_, end};
   }
   if (!follows_grammar()) return {};
-  return text::forced_tokens(*matcher_, masks_->trie(), *tokenizer_);
+  try {
+    return text::forced_tokens(*matcher_, masks_->trie(), *tokenizer_);
+  } catch (const Error&) {
+    return {};  // too deep or too ambiguous to be followed so far at once
+  }
 }
 
 bool Guide::push(int32_t id) {

@@ -21,14 +21,17 @@ class Guide {
   Guide() = default;
   // `masks`: of the request's grammar, null if it has none. The submit and the tokenizer outlive
   // it.
-  Guide(const wire::Submit& submit, std::shared_ptr<const text::TokenMasks> masks,
+  Guide(const wire::Submit& submit, std::shared_ptr<text::TokenMasks> masks,
         const text::Tokenizer& tokenizer);
 
   // Not every token may come next.
   bool limits() const { return next_wrap_up_ != nullptr || follows_grammar(); }
   // Those that may, as text::TokenMasks::mask(). A token that must come is the only one. May be
-  // none: the vocabulary lacks the bytes that must follow. Only if limits().
+  // none, see why_none(). Only if limits().
   void mask(std::span<uint64_t> words) const;
+  // Why no token may come: the vocabulary lacks the bytes that must follow, or it would take too
+  // long to find out. Empty: some may, or nothing limits them.
+  std::string why_none() const;
   // The tokens that must come next, as far as they are known.
   std::vector<int32_t> forced() const;
   // The next token, which is none that ends the answer. False: it may not come, or the text has
@@ -49,7 +52,7 @@ class Guide {
   const wire::Reasoning* reasoning_ = nullptr;
   const text::Tokenizer* tokenizer_ = nullptr;
   // Owners: all requests of this grammar, and Forms.
-  std::shared_ptr<const text::TokenMasks> masks_;
+  std::shared_ptr<text::TokenMasks> masks_;
   std::optional<text::Matcher> matcher_;
   Phase phase_ = Phase::kAnswer;
   std::string tail_;     // of kStart all, of kReasoning what may become the tag that ends it

@@ -41,7 +41,9 @@ struct Config {
   size_t max_header_bytes = 32 << 10;
   size_t max_body_bytes = 16 << 20;
   size_t max_bodies_bytes = 256 << 20;  // of all requests that are being received or parsed
-  size_t max_unsent_bytes = 1 << 20;    // of a stream whose client does not read; then it is cut
+  // Of a stream whose client does not read, in front of an event and beside the first one; then it
+  // is cut.
+  size_t max_unsent_bytes = 1 << 20;
   int max_connections = 512;
   int max_queue = 128;  // answers that wait for a slot; more are refused with 429
   int n_workers = 2;    // threads that parse, render and tokenize

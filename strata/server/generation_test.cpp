@@ -35,7 +35,7 @@ TEST(Generation, F048_AFailureBeforeTheFirstByteHasItsStatus) {
   for (const Case& each :
        {Case{ErrorCode::kInternal, 500}, Case{ErrorCode::kInvalidArgument, 400},
         Case{ErrorCode::kDevice, 500}, Case{ErrorCode::kResourceExhausted, 503}}) {
-    server.engine.set_script({wire::Progress{1, 2, 0}, wire::Failed{each.code, "why", true}});
+    server.engine.set_script({wire::Progress{1, 2, 0}, wire::Failed{each.code, "why"}});
     for (const char* body : {kWhole, kStream}) {
       const Reply reply = server.post(kPath, body);
       EXPECT_EQ(reply.status, each.status);
@@ -62,7 +62,7 @@ TEST(Generation, F048_AFailureInsideAStreamIsAnErrorEventAndTheEnd) {
   for (const int n : {1, 10}) {
     std::vector<wire::Event> script(static_cast<size_t>(n), wire::Tokens{{1}, "x"});
     script.emplace_back().emplace<wire::Failed>(
-        wire::Failed{ErrorCode::kInternal, "the engine stopped", true});
+        wire::Failed{ErrorCode::kInternal, "the engine stopped"});
     server.engine.set_script(script);
     const Reply reply = server.post(kPath, kStream);
     EXPECT_EQ(reply.status, 200);
@@ -86,7 +86,7 @@ TEST(Generation, F046_ASilentStreamGetsCommentsAndNothingElse) {
   ASSERT_TRUE(client.receive_until(": working\n\n"));
   client.input().clear();
   ASSERT_TRUE(client.receive_until(": working\n\n"));  // and another
-  server.engine.send(1, wire::Failed{ErrorCode::kInternal, "late", false});
+  server.engine.send(1, wire::Failed{ErrorCode::kInternal, "late"});
   // The headers are out, so the failure comes as an event.
   ASSERT_TRUE(client.receive_until("[DONE]"));
   EXPECT_THAT(client.input(), HasSubstr("\"error\""));
@@ -146,6 +146,23 @@ TEST(Generation, AClientThatDoesNotReadIsCutAndBlocksNobody) {
   EXPECT_TRUE(server.engine.wait_for_cancel(1));
   server.engine.send(2, kEnd);
   EXPECT_TRUE(other.receive_until("[DONE]"));
+}
+
+// Some APIs begin a stream with the request once more, which may be longer than what a client that
+// does not read may leave unsent.
+TEST(Generation, ALongFirstEventDoesNotCutAClientThatReads) {
+  Config config = test_config();
+  config.max_unsent_bytes = 20'000;
+  TestServer server(config);
+  server.engine.answer_with({"a", "b"});
+  const std::string description(200'000, 'd');
+  const Reply reply = server.post(
+      "/v1/responses", R"({"input":"hi","stream":true,"tools":[{"type":"function","name":"f",
+      "description":")" + description +
+                           R"("}],"tool_choice":"none"})");
+  EXPECT_EQ(reply.status, 200);
+  ASSERT_FALSE(reply.events().empty());
+  EXPECT_THAT(reply.events().back(), HasSubstr("response.completed"));
 }
 
 TEST(Generation, AWholeAnswerIsMadeAgainAfterARestart) {

@@ -106,7 +106,11 @@ void HttpExchange::write(std::string_view bytes) {
     if (version_ >= 11) stream_->headers.emplace_back("Transfer-Encoding", "chunked");
     send_head(200, std::move(stream_->headers));
   }
-  if (connection_->unsent_bytes() + bytes.size() > connection_->context_.config.max_unsent_bytes) {
+  // Who reads has not had the time for what is written now, nor, at the beginning, for what some
+  // APIs begin with: the request once more.
+  if (opening_bytes_ == 0) opening_bytes_ = bytes.size();
+  const size_t limit = connection_->context_.config.max_unsent_bytes + opening_bytes_;
+  if (connection_->unsent_bytes() > limit) {
     log_warning(format("{} the client does not read; its stream is cut", request_.id));
     connection_->close();
     return;

@@ -63,6 +63,7 @@ class HttpExchange final : public Exchange, public std::enable_shared_from_this<
   std::string note_;
   TimePoint started_;
   TimePoint last_sent_;
+  size_t opening_bytes_ = 0;  // of the first event
 };
 
 }  // namespace strata::server

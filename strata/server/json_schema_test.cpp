@@ -2,14 +2,20 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "strata/base/format.h"
 #include "strata/server/json_numbers.h"
 #include "strata/server/request_error.h"
 #include "strata/text/grammar/compiled_grammar.h"
@@ -315,6 +321,91 @@ TEST(JsonSchema, random_texts) {
     }
   }
 }
+
+std::string error_of(const Json& schema) {
+  try {
+    json_schema_grammar(schema, "schema");
+    return "";
+  } catch (const Error& e) {
+    return e.what();
+  }
+}
+
+// `n_ways` objects with `n_members` each, which only the last member tells apart.
+Json one_of(int n_ways, int n_members) {
+  Json ways;
+  for (int way = 0; way < n_ways; ++way) {
+    Json& one = ways.emplace_back(Json{{"type", "object"}});
+    for (int i = 0; i < n_members; ++i) {
+      const std::string name = format("member_{}", i);
+      one["properties"][name] = Json{{"const", i + 1 < n_members ? 0 : way}};
+      one["required"].push_back(name);
+    }
+  }
+  return Json{{"oneOf", ways}};
+}
+
+// What is done for each name of a schema does not grow with their number, and what is done for each
+// pair is bounded. Counted, since time depends on the machine.
+TEST(JsonSchema, work_grows_with_the_size_or_is_refused) {
+  constexpr int kNames = 10'000;
+  Json schema = {{"anyOf", Json::array()}, {"$defs", Json::object()}};
+  for (int i = 0; i < kNames; ++i) {
+    const std::string name = format("definition_{}", i);
+    schema["anyOf"].push_back({{"$ref", "#/$defs/" + name}});
+    // Not by name, which looks at all of them.
+    schema["$defs"].get_ref<Json::object_t&>().Json::object_t::Container::emplace_back(
+        name, Json{{"type", "null"}});
+  }
+  text::WorkBudget budget = schema_budget();
+  const size_t before = budget.left();
+  const SchemaPart whole{"", &schema, "schema", Otherwise::kRefuse};
+  json_schema_rules(schema, "schema", {&whole, 1}, {}, budget);
+  EXPECT_LT(before - budget.left(), 20u * kNames);
+
+  EXPECT_EQ(error_of(one_of(200, 10)), "");
+  EXPECT_EQ(error_of(one_of(10, 200)), "");
+  EXPECT_THAT(error_of(one_of(200, 400)), HasSubstr("too complex"));
+  Json values = Json::array();
+  for (int i = 0; i < 5000; ++i) values.push_back(format("value {}", i));
+  Json others = values;
+  for (Json& value : others) value = "other " + value.get<std::string>();
+  EXPECT_THAT(error_of({{"oneOf", {{{"enum", values}}, {{"enum", others}}}}}),
+              HasSubstr("too complex"));
+}
+
+// A name of a kilobyte is not copied into the path of everything below it.
+TEST(JsonSchema, long_names_are_cut_in_messages) {
+  Json schema = {{"not", {}}};
+  for (int i = 0; i < 10; ++i)
+    schema = Json{{"type", "object"}, {"properties", {{std::string(1000, 'n'), schema}}}};
+  EXPECT_LT(error_of(schema).size(), 1500u);
+}
+
+#if !defined(__SANITIZE_ADDRESS__)
+void compile_names_that_begin_alike() {
+  Json schema = {{"type", "object"}, {"additionalProperties", {{"type", "null"}}}};
+  Json::object_t& properties = (schema["properties"] = Json::object()).get_ref<Json::object_t&>();
+  for (int i = 0; i < 2000; ++i)
+    properties.Json::object_t::Container::emplace_back(std::string(185, 'n') + std::to_string(i),
+                                                       Json{{"type", "null"}});
+  size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const rlim_t bytes = pages * static_cast<size_t>(::sysconf(_SC_PAGESIZE)) + (size_t{120} << 20);
+  const rlimit limit{bytes, bytes};
+  ::setrlimit(RLIMIT_AS, &limit);
+  const std::string error = error_of(schema);
+  std::fputs(error.c_str(), stderr);
+  std::_Exit(error.empty() ? 0 : 1);
+}
+
+// They share their beginnings also while they are sorted: copies at each of 185 characters would
+// take 270 MB.
+TEST(JsonSchemaDeathTest, names_that_begin_alike_take_their_own_memory) {
+  ::testing::FLAGS_gtest_death_test_style = "threadsafe";
+  EXPECT_EXIT(compile_names_that_begin_alike(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace strata::server

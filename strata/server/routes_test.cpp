@@ -137,8 +137,7 @@ TEST(Routes, ErrorsOfTheServerNameNoFolders) {
   Config config = test_config();
   config.private_folders = {"/srv/models/team one", "/srv"};
   TestServer server(config);
-  server.engine.set_script(
-      {wire::Failed{ErrorCode::kIo, "/srv/models/team one/m.gguf: gone", true}});
+  server.engine.set_script({wire::Failed{ErrorCode::kIo, "/srv/models/team one/m.gguf: gone"}});
   Reply reply = server.post("/v1/completions", "{\"prompt\":\"hi\"}");
   EXPECT_EQ(reply.status, 500);
   EXPECT_THAT(reply.body, HasSubstr("\"m.gguf: gone (request "));

@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "strata/base/error.h"
 #include "strata/base/format.h"
 
 namespace strata::supervise {
@@ -38,8 +39,13 @@ void Requests::add(wire::RequestId id, wire::Submit submit, EngineClient::Callba
 
 void Requests::send_waiting(const std::function<void(wire::RequestId, const wire::Submit&)>& send) {
   for (auto& [id, entry] : entries_) {
-    if (entry.sent || entry.cancelled) continue;
-    send(id, entry.submit);
+    if (entry.sent || entry.cancelled || entry.refusal) continue;
+    try {
+      send(id, entry.submit);
+    } catch (const Error& e) {
+      entry.refusal = wire::Failed{.code = e.code(), .message = e.what()};
+      continue;
+    }
     entry.sent = true;
     entry.n_idle_pulses = 0;
     ++entry.n_runs;
@@ -53,11 +59,14 @@ bool Requests::cancel(wire::RequestId id) {
   return it->second.sent;
 }
 
-std::vector<Requests::Call> Requests::take_cancelled() {
+std::vector<Requests::Call> Requests::take_unsent() {
   std::vector<Call> calls;
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto here = it++;
-    if (here->second.cancelled && !here->second.sent)
+    const Entry& entry = here->second;
+    if (entry.refusal)
+      calls.push_back(end(here, wire::Event(*entry.refusal)));
+    else if (entry.cancelled && !entry.sent)
       calls.push_back(end(here, wire::Finished{wire::Reason::kCancelled, {}, {}}));
   }
   return calls;
@@ -97,7 +106,7 @@ std::vector<Requests::Call> Requests::on_idle_pulse(int limit) {
     const auto here = it++;
     if (!here->second.sent || ++here->second.n_idle_pulses <= limit) continue;
     calls.push_back(
-        end(here, wire::Failed{ErrorCode::kInternal, "the engine has lost the request", true}));
+        end(here, wire::Failed{ErrorCode::kInternal, "the engine has lost the request"}));
   }
   return calls;
 }
@@ -110,12 +119,11 @@ std::vector<Requests::Call> Requests::on_death(const std::string& reason, TimePo
     if (!entry.sent) continue;
     entry.sent = false;
     entry.waiting_since = now;
-    if (entry.cancelled) continue;  // take_cancelled() ends it
+    if (entry.cancelled) continue;  // take_unsent() ends it
     if (entry.n_runs >= kMaxRuns) {
-      calls.push_back(end(
-          here,
-          wire::Failed{ErrorCode::kInternal,
-                       format("the engine stopped ({}) twice on this request", reason), false}));
+      calls.push_back(
+          end(here, wire::Failed{ErrorCode::kInternal,
+                                 format("the engine stopped ({}) twice on this request", reason)}));
     } else if (entry.callbacks.on_restart) {
       Call call;
       call.running = &entry.callbacks;

@@ -34,13 +34,13 @@ class Requests {
            TimePoint now);
 
   // Hands over what waits for an engine, in order, and counts it as sent. Cancelled ones are left
-  // out.
+  // out; one that `send` throws an Error for ends with it, and the others go on.
   void send_waiting(const std::function<void(wire::RequestId, const wire::Submit&)>& send);
 
   // True if an engine has it and must be told.
   bool cancel(wire::RequestId id);
-  // Those that were cancelled before an engine had them.
-  std::vector<Call> take_cancelled();
+  // Those that were cancelled before an engine had them, and those that could not be sent.
+  std::vector<Call> take_unsent();
   // Those that have waited for an engine since before `limit`, ended with `failed`.
   std::vector<Call> take_waiting_since_before(TimePoint limit, const wire::Failed& failed);
 
@@ -66,6 +66,7 @@ class Requests {
     EngineClient::Callbacks callbacks;
     bool sent = false;  // the present engine has it
     bool cancelled = false;
+    std::optional<wire::Failed> refusal;  // it could not be sent
     int n_runs = 0;
     int n_idle_pulses = 0;    // since it was heard of
     TimePoint waiting_since;  // if not sent

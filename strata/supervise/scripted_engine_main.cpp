@@ -93,7 +93,7 @@ int serve(const std::string& word, int fd, int incarnation) {
     if (submit == nullptr) return;
     if (word == "abort") std::abort();
     if (word == "sick" && n_answers++ < 3) {
-      link.send(id, wire::Event(wire::Failed{ErrorCode::kInternal, "no logit is finite", false}));
+      link.send(id, wire::Event(wire::Failed{ErrorCode::kInternal, "no logit is finite"}));
       return;
     }
     if (word == "half") {

@@ -19,7 +19,7 @@ using SteadyClock = std::chrono::steady_clock;
 // How often the watch looks up when nothing happens.
 constexpr milliseconds kTurn{100};
 
-const wire::Failed kStopped{ErrorCode::kResourceExhausted, "the server is shutting down", true};
+const wire::Failed kStopped{ErrorCode::kResourceExhausted, "the server is shutting down"};
 
 // What a request may fail with that says something about the engine: broken weights or a broken
 // device do it to the next one, too.
@@ -52,12 +52,11 @@ wire::RequestId Supervisor::submit(wire::Submit submit, Callbacks callbacks) {
       refusal = kStopped;
     } else if (status_.state == State::kFailed) {
       refusal = wire::Failed{ErrorCode::kResourceExhausted,
-                             format("the engine has failed: {}", status_.reasons.front()), false};
+                             format("the engine has failed: {}", status_.reasons.front())};
     } else if (requests_.size() >= static_cast<size_t>(settings_.max_requests)) {
       refusal = wire::Failed{ErrorCode::kResourceExhausted,
                              format("{} requests are waiting or running already, the limit is {}",
-                                    requests_.size(), settings_.max_requests),
-                             true};
+                                    requests_.size(), settings_.max_requests)};
     } else {
       // Another engine than the first may have to go on with the answer.
       if (!submit.sampling.seed) submit.sampling.seed = seeds_();
@@ -377,8 +376,8 @@ void Supervisor::settle(const Death& death, const RestartPolicy::Verdict& verdic
       const bool launched = death.how != Death::How::kLaunch;
       status_.exit_code =
           told ? death.code : exit_code(launched ? ErrorCode::kInternal : ErrorCode::kIo);
-      calls = requests_.end_all({ErrorCode::kResourceExhausted,
-                                 format("the engine has failed: {}", verdict.reason), false});
+      calls = requests_.end_all(
+          {ErrorCode::kResourceExhausted, format("the engine has failed: {}", verdict.reason)});
     } else {
       // Before the first Ready nobody has been served yet, so nothing is "re"started.
       status_.state = ever_ready ? State::kRestarting : State::kStarting;
@@ -408,13 +407,12 @@ void Supervisor::wait_for_restart(milliseconds delay) {
 
 // Those that end without a word of an engine: cancelled, or tired of waiting for one.
 std::vector<Requests::Call> Supervisor::take_ended_locked() {
-  std::vector<Requests::Call> calls = requests_.take_cancelled();
+  std::vector<Requests::Call> calls = requests_.take_unsent();
   // How long the first engine may take is for its model to say.
   if (ready_ || status_.limits.n_context == 0) return calls;
   const wire::Failed failed{ErrorCode::kResourceExhausted,
                             format("the engine is being started again ({})",
-                                   status_.reasons.empty() ? "" : status_.reasons.front()),
-                            true};
+                                   status_.reasons.empty() ? "" : status_.reasons.front())};
   std::vector<Requests::Call> late =
       requests_.take_waiting_since_before(SteadyClock::now() - settings_.restart_patience, failed);
   std::move(late.begin(), late.end(), std::back_inserter(calls));

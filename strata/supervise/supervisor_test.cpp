@@ -12,6 +12,8 @@
 #include <variant>
 #include <vector>
 
+#include "strata/wire/codec.h"
+
 namespace strata::supervise {
 namespace {
 
@@ -154,7 +156,6 @@ TEST(Supervisor, ARequestThatKillsTwoEnginesIsNotRunAThirdTime) {
   engine->submit(prompt(), poison.callbacks());
   ASSERT_TRUE(poison.wait());
   ASSERT_TRUE(poison.failed);
-  EXPECT_FALSE(poison.failed->retry);
   Answer next;
   engine->submit(prompt(), next.callbacks());
   ASSERT_TRUE(next.wait());
@@ -295,7 +296,6 @@ TEST(Supervisor, ARequestWaitsForTheNextEngineOnlySoLong) {
     ASSERT_TRUE(answer.wait()) << script;
     ASSERT_TRUE(answer.failed) << script;
     EXPECT_EQ(answer.failed->code, ErrorCode::kResourceExhausted);
-    EXPECT_TRUE(answer.failed->retry);
     EXPECT_THAT(answer.failed->message, HasSubstr("being started again (killed by signal 6"));
     EXPECT_EQ(engine->status().n_requests, 0);
     Answer late;
@@ -376,7 +376,6 @@ TEST(Supervisor, F122_ALostRequestEndsWithAnError) {
   engine->submit(prompt(), answer.callbacks());
   ASSERT_TRUE(answer.wait());
   ASSERT_TRUE(answer.failed);
-  EXPECT_TRUE(answer.failed->retry);
 }
 
 TEST(Supervisor, CancelBeforeAnEngineIsThereEndsTheRequest) {
@@ -390,6 +389,21 @@ TEST(Supervisor, CancelBeforeAnEngineIsThereEndsTheRequest) {
   ASSERT_TRUE(answer.finished);
   EXPECT_EQ(answer.finished->reason, wire::Reason::kCancelled);
   engine->cancel(12345);  // nobody's
+}
+
+// What no frame holds ends alone.
+TEST(Supervisor, ARequestThatCannotBeSentEndsAndTheOthersGoOn) {
+  auto engine = start("ok");
+  Answer large, small;
+  wire::Submit submit = prompt();
+  submit.grammar.assign(wire::kMaxPayloadBytes, 'a');
+  engine->submit(std::move(submit), large.callbacks());
+  ASSERT_TRUE(large.wait());
+  ASSERT_TRUE(large.failed);
+  EXPECT_EQ(large.failed->code, ErrorCode::kUnsupported);
+  engine->submit(prompt(), small.callbacks());
+  ASSERT_TRUE(small.wait());
+  EXPECT_TRUE(small.finished);
 }
 
 TEST(Supervisor, MoreThanTheLimitIsRefused) {

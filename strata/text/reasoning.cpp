@@ -10,14 +10,13 @@ namespace {
 constexpr std::string_view kOpen = "<think>";
 constexpr std::string_view kClose = "</think>";
 
-// Where a tail of `text` begins that `tag` may grow out of; the size if there is none.
+}  // namespace
+
 size_t partial_tag(std::string_view text, std::string_view tag) {
   for (size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n)
     if (text.ends_with(tag.substr(0, n))) return text.size() - n;
   return text.size();
 }
-
-}  // namespace
 
 ReasoningSplit::Part ReasoningSplit::append(std::string_view text) {
   held_.append(text);

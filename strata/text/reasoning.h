@@ -1,9 +1,13 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace strata::text {
+
+// Where a tail of `text` begins that `tag` may grow out of; the size of `text` if there is none.
+size_t partial_tag(std::string_view text, std::string_view tag);
 
 // Parts the text of an answer into reasoning (a <think> block at its beginning) and content. The
 // tags and the white space next to them belong to neither. The concatenation of all results does

@@ -53,7 +53,7 @@ void fields(Archive& a, T& m) {
   } else if constexpr (std::same_as<M, Finished>) {
     a(m.reason, m.usage, m.timings, m.drafts, m.stop);
   } else if constexpr (std::same_as<M, Failed>) {
-    a(m.code, m.message, m.retry);
+    a(m.code, m.message);
   } else if constexpr (std::same_as<M, Limits>) {
     a(m.n_context, m.max_prompt_tokens, m.n_slots, m.n_vocab);
   } else if constexpr (std::same_as<M, Ready>) {
@@ -226,7 +226,12 @@ void encode_variant(uint16_t first_type, uint32_t engine, RequestId request, con
   STRATA_CHECK(out.size() - begin == kHeaderBytes);
   std::visit([&](const auto& m) { writer.one(m); }, message);
   const size_t bytes = out.size() - begin - kHeaderBytes;
-  STRATA_CHECK(bytes <= kMaxPayloadBytes);
+  if (bytes > kMaxPayloadBytes) {
+    out.resize(begin);
+    throw Error(ErrorCode::kUnsupported,
+                format("a message of {} bytes between the processes, the limit is {}", bytes,
+                       kMaxPayloadBytes));
+  }
   std::string length;
   Writer(length).one(static_cast<uint32_t>(bytes));
   std::ranges::copy(length, out.begin() + static_cast<std::ptrdiff_t>(begin));

@@ -11,7 +11,7 @@
 // little-endian, a list is its count (uint32) and its members, text is its bytes (uint32) and them.
 namespace strata::wire {
 
-inline constexpr uint16_t kVersion = 5;
+inline constexpr uint16_t kVersion = 6;
 inline constexpr size_t kHeaderBytes = 20;
 // Above the largest prompt (a million ids is 4 MB) and its stop strings by far.
 inline constexpr uint32_t kMaxPayloadBytes = 64u << 20;
@@ -24,7 +24,8 @@ struct Frame {
   RequestId request = kNoRequest;
 };
 
-// Append one frame to `out`.
+// Append one frame to `out`. Errors: kUnsupported for a payload above kMaxPayloadBytes, which what
+// a request says can come to; `out` is then as it was.
 void encode(uint32_t engine, RequestId request, const Command& command, std::string& out);
 void encode(uint32_t engine, RequestId request, const Event& event, std::string& out);
 

@@ -7,6 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "strata/base/error.h"
+
 namespace strata::wire {
 namespace {
 
@@ -43,7 +45,7 @@ std::vector<Event> all_events() {
       Tokens{{1, 2}, "", {{-0.5f, {{1, -0.5f}, {2, -1.5f}}}, {-3, {}}}},
       Tokens{},
       Finished{Reason::kStopString, {5, 6, 1, 2}, {0.5, 1.25, 1e9, 3}, {4, {3, 2}, {2, 1}}, "END"},
-      Failed{ErrorCode::kCancelled, "too late", true},
+      Failed{ErrorCode::kCancelled, "too late"},
       Ready{{512, 511, 4, 4096},
             {{{"RAM", 1ull << 40, 2, 3, 4, 0, {{"state", "pages", "2 x 3 B", 6, "always", true}}},
               {"card", 5, 6, 7, 8, 9, {}}},
@@ -86,6 +88,20 @@ TEST(Codec, CommandsComeBackAsTheyWere) {
   }
 }
 
+// What a request says can come to more than a frame holds: no reason to end the process.
+TEST(Codec, WhatIsTooLongIsRefusedAndLeavesNothing) {
+  Submit submit;
+  submit.grammar.assign(kMaxPayloadBytes, 'a');
+  std::string bytes = "before";
+  try {
+    encode(1, 2, Command(submit), bytes);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
+  }
+  EXPECT_EQ(bytes, "before");
+}
+
 TEST(Codec, EventsComeBackAsTheyWere) {
   for (const Event& event : all_events()) {
     std::string bytes;
@@ -99,7 +115,7 @@ TEST(Codec, BytesAreLittleEndianAndFixed) {
   std::string bytes;
   encode(0x01020304, 0x1112131415161718, Event(Progress{1, 2, -1}), bytes);
   const std::string expected(
-      "\x0c\0\0\0\x05\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
+      "\x0c\0\0\0\x06\0\x40\0\x04\x03\x02\x01\x18\x17\x16\x15\x14\x13\x12\x11"
       "\x01\0\0\0\x02\0\0\0\xff\xff\xff\xff",
       32);
   EXPECT_EQ(bytes, expected);
@@ -160,7 +176,7 @@ TEST(Codec, RefusesUnknownTypesCodesAndCounts) {
   payload[0] = 4;  // Reason has 0 to 3
   EXPECT_THROW(decode_event(frame, payload), Error);
   bytes.clear();
-  encode(1, 2, Event(Failed{ErrorCode::kCancelled, "", false}), bytes);
+  encode(1, 2, Event(Failed{ErrorCode::kCancelled, ""}), bytes);
   auto [failed, code] = cut(bytes);
   ++code[0];
   EXPECT_THROW(decode_event(failed, code), Error);

@@ -178,7 +178,6 @@ struct Finished {
 struct Failed {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
-  bool retry = false;  // the same request may well succeed on this or a fresh engine
   bool operator==(const Failed&) const = default;
 };
 

@@ -86,7 +86,7 @@ bool is_small(const Grammar& grammar) {
   return true;
 }
 
-void check_masks(const TokenMasks& masks, const Matcher& matcher) {
+void check_masks(TokenMasks& masks, const Matcher& matcher) {
   std::vector<uint64_t> mask(masks.trie().n_words());
   masks.mask(matcher, mask);
   for (size_t id = 0; id < pieces().size(); ++id) {
@@ -98,7 +98,7 @@ void check_masks(const TokenMasks& masks, const Matcher& matcher) {
 
 void check_text(const Grammar& grammar, const std::shared_ptr<const CompiledGrammar>& compiled,
                 std::string_view text) {
-  const TokenMasks masks(compiled, trie());
+  TokenMasks masks(compiled, trie());
   Matcher whole(compiled);
   const bool accepted = whole.accept(text);
   Matcher bytes(compiled);

@@ -21,7 +21,7 @@ def ints(values):
 
 
 def frame(kind, payload, engine=1, request=7):
-    return struct.pack("<IHHIQ", len(payload), 5, kind, engine, request) + payload
+    return struct.pack("<IHHIQ", len(payload), 6, kind, engine, request) + payload
 
 
 def write(folder, name, data):
@@ -48,7 +48,7 @@ def wire_seeds():
         "finished": frame(66, b"\x00" + struct.pack("<iiii", 3, 1, 0, 0)
                           + struct.pack("<dddd", 1, 2, 3, 0) + drafts
                           + text("")),
-        "failed": frame(67, b"\x06" + text("why") + b"\x01"),
+        "failed": frame(67, b"\x06" + text("why")),
         "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096) + plan, request=0),
         "pulse": frame(69, text("ready") + text("") + struct.pack("<iiiii", 0, 0, 0, 0, 1)
                        + struct.pack("<7Q", 1 << 30, 1 << 20, 8, 2, 7, 9, 0) + drafts

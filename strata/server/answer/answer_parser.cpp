@@ -6,16 +6,6 @@
 #include "strata/base/text.h"
 
 namespace strata::server {
-namespace {
-
-// Where a tail of `text` begins that the tag may grow out of; the size if there is none.
-size_t partial_tag(std::string_view text) {
-  for (size_t n = std::min(text.size(), kCallOpen.size() - 1); n > 0; --n)
-    if (text.ends_with(kCallOpen.substr(0, n))) return text.size() - n;
-  return text.size();
-}
-
-}  // namespace
 
 AnswerParser::AnswerParser(const AnswerFormat& format)
     : format_(format), reasoning_(format.in_reasoning) {}
@@ -54,7 +44,8 @@ bool AnswerParser::find_call_in(AnswerParts& out, bool at_end) {
   for (size_t from = 0;;) {
     const size_t tag = held_.find(kCallOpen, from);
     if (tag == std::string::npos) {
-      const size_t end = at_end ? held_.size() : std::max(from, partial_tag(held_));
+      const size_t end =
+          at_end ? held_.size() : std::max(from, text::partial_tag(held_, kCallOpen));
       give(std::string_view(held_).substr(0, end), out);
       held_.erase(0, end);
       return false;

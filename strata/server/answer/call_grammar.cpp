@@ -1,14 +1,20 @@
 #include "strata/server/answer/call_grammar.h"
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
+#include "strata/base/text.h"
 #include "strata/server/answer/call_parser.h"
 #include "strata/server/json_schema.h"
+#include "strata/server/request_error.h"
 #include "strata/text/grammar/gbnf_writer.h"
 #include "strata/text/grammar/json_text.h"
 
@@ -45,118 +51,209 @@ std::string text_until(std::string_view end, Until until, const std::string& nam
   return rules;
 }
 
+// Why a parameter cannot be called so, or nothing: what the name is read back by.
+const char* objection_to(std::string_view name) {
+  if (name.empty()) return "is empty";
+  if (name.size() > kMaxCallName) return "is too long";
+  if (name.find_first_of("<>\n") != std::string_view::npos) return "holds < or > or a line end";
+  if (trimmed(name).size() != name.size()) return "begins or ends with white space";
+  return nullptr;
+}
+
+// "~0" and "~1" as JSON pointers have them.
+std::string pointer_to_property(std::string_view name) {
+  std::string pointer = "/properties/";
+  for (const char c : name) {
+    if (c == '~' || c == '/')
+      pointer += c == '~' ? "~0" : "~1";
+    else
+      pointer += c;
+  }
+  return pointer;
+}
+
 class CallRules {
  public:
   CallRules(const Tools& tools, const CallGrammar& how, std::string_view prefix)
-      : how_(how), prefix_(prefix) {
+      : how_(how), prefix_(prefix), budget_(schema_budget()) {
     std::string calls;
     for (size_t i = 0; i < tools.size(); ++i) {
       calls += (i == 0 ? "" : " | ") + rule(format("t{}", i));
       const std::string path = format("tools[{}].function.parameters", i);
-      if (how.format == text::CallFormat::kXml)
-        xml_call(tools[i], i, path);
-      else
-        json_call(tools[i], i, path);
+      try {
+        if (how.format == text::CallFormat::kXml)
+          xml_call(tools[i], i, path);
+        else
+          json_call(tools[i], i, path);
+      } catch (const RequestError&) {
+        throw;
+      } catch (const Error& e) {
+        throw RequestError(e.code(), format("the tool {}: {}", tools[i].name, e.message()), path);
+      }
     }
-    rules_ += format("{} ::= \"\\n\" ({}) {}\n", rule("body"), calls, gbnf_literal(kCallClose));
-    rules_ += format("{} ::= {} {}\n", rule("call"), gbnf_literal(kCallOpen), rule("body"));
-    rules_ += format("{} ::= {}\n", rule("more"),
-                     how.parallel ? format("(\"\\n\" {})*", rule("call")) : "()");
+    add(format("{} ::= \"\\n\" ({}) {}\n", rule("body"), calls, gbnf_literal(kCallClose)));
+    add(format("{} ::= {} {}\n", rule("call"), gbnf_literal(kCallOpen), rule("body")));
+    add(format("{} ::= {}\n", rule("more"),
+               how.parallel ? format("(\"\\n\" {})*", rule("call")) : "()"));
   }
 
   std::string rule(const std::string& name) const { return prefix_ + name; }
   std::string take() { return std::move(rules_); }
 
  private:
-  // The rules of a schema, and the name of its root.
-  std::string schema(const Json& schema, const std::string& path, bool strict, bool object) {
-    const std::string name = rule(format("s{}-", n_schemas_++));
-    text::Grammar grammar = object ? text::json_object_grammar() : text::json_value_grammar();
-    try {
-      grammar = json_schema_grammar(schema, path);
-    } catch (const Error&) {
-      if (strict) throw;
+  // What is read back may not be longer, and tools come from a request: many small ones, or a few
+  // whose schemas say much in few words, must not make it so.
+  void add(std::string_view rules) {
+    if (rules_.size() + rules.size() > limits_.max_source_bytes)
+      throw Error(
+          ErrorCode::kUnsupported,
+          format("the grammar of the calls takes more than {} bytes; fewer tools, or simpler "
+                 "schemas, help",
+                 limits_.max_source_bytes));
+    rules_ += rules;
+  }
+
+  // The rules of schemas inside one, and the name of each; empty where a text is not held.
+  std::vector<std::string> schemas(const Json& root, const std::string& path,
+                                   std::span<const SchemaPart> parts, const std::string& name) {
+    const SchemaRules made = json_schema_rules(root, path, parts, limits_, budget_);
+    // Also what is not written costs time.
+    limits_.max_size -= std::min(limits_.max_size, made.grammar.size());
+    std::vector<text::RuleId> rules;
+    std::vector<std::string> names;
+    for (const std::optional<text::RuleId>& each : made.parts) {
+      names.push_back(each ? gbnf_rule(made.grammar, name, *each) : "");
+      if (each) rules.push_back(*each);
     }
-    rules_ += to_gbnf(grammar, name);
-    return name + "root";
+    if (!rules.empty()) add(to_gbnf(made.grammar, name, rules));
+    return names;
   }
 
   void json_call(const Tool& tool, size_t i, const std::string& path) {
-    const std::string arguments = schema(*tool.parameters, path, tool.strict, true);
+    Json object = *tool.parameters;
+    // Arguments are an object, also where the schema leaves it open.
+    if (object.is_object() && !object.contains("type") && !has_form(object))
+      object["type"] = "object";
+    const SchemaPart whole{"", &object, path,
+                           tool.strict ? Otherwise::kRefuse : Otherwise::kAnyObject};
+    const std::string arguments =
+        schemas(object, path, {&whole, 1}, rule(format("s{}-", i))).front();
     const std::string head = "{\"name\": " + dump(Json(tool.name)) + ", \"arguments\": ";
-    rules_ += format("{} ::= {} {} {}\n", rule(format("t{}", i)), gbnf_literal(head), arguments,
-                     gbnf_literal("}\n"));
+    add(format("{} ::= {} {} {}\n", rule(format("t{}", i)), gbnf_literal(head), arguments,
+               gbnf_literal("}\n")));
+  }
+
+  static bool has_form(const Json& schema) {
+    return std::ranges::any_of(std::array{"$ref", "enum", "const", "anyOf", "oneOf", "allOf"},
+                               [&](const char* form) { return schema.contains(form); });
   }
 
   void xml_call(const Tool& tool, size_t i, const std::string& path) {
-    std::string body = gbnf_literal("<function=" + tool.name + ">\n");
     const Json& parameters = *tool.parameters;
-    std::set<std::string> required;
+    std::set<std::string_view> required, known;
     if (const auto names = parameters.find("required");
         names != parameters.end() && names->is_array())
       for (const Json& name : *names)
-        if (name.is_string()) required.insert(name.get<std::string>());
+        if (name.is_string()) required.insert(name.get_ref<const std::string&>());
     const auto properties = parameters.find("properties");
-    if (properties != parameters.end() && properties->is_object()) {
-      for (const auto& [name, value] : properties->items()) {
-        const std::string one = parameter(tool, name, value, path + ".properties." + name);
-        body += required.count(name) > 0 ? " " + one : format(" ({})?", one);
+    const bool has_properties =
+        properties != parameters.end() && properties->is_object() && !properties->empty();
+    std::vector<Parameter> members;
+    if (has_properties) {
+      for (const auto& [name, value] : properties->get_ref<const Json::object_t&>()) {
+        members.push_back({name, &value, required.contains(name)});
+        known.insert(name);
       }
     }
-    rules_ += format("{} ::= {} {}\n", rule(format("t{}", i)), body, gbnf_literal("</function>\n"));
+    for (const std::string_view name : required)
+      if (!known.contains(name)) members.push_back({name, nullptr, true});
+    std::string body = gbnf_literal("<function=" + tool.name + ">\n");
+    body += parameter_list(tool, i, members, path);
+    if (!has_properties && is_free(parameters)) body += format(" ({})*", any_parameter());
+    add(format("{} ::= {} {}\n", rule(format("t{}", i)), body, gbnf_literal("</function>\n")));
   }
 
-  std::string parameter(const Tool& tool, const std::string& name, const Json& value,
-                        const std::string& path) {
-    const std::string head = gbnf_literal("<parameter=" + name + ">\n");
-    const std::string end = "\n</parameter>\n";
-    const ParameterTypes types = parameter_types(tool, name);
-    if (types.string) {
-      if (const std::string words = only_words(value); !words.empty())
-        return format("{} ({}) {}", head, words, gbnf_literal(end));
-      if (const std::string held = types.other ? "" : held_text(tool, value, path); !held.empty())
-        return format("{} {} {}", head, held, gbnf_literal(end));
-      return format("{} {} {} \"\\n\"", head, types.other ? "" : first_characters(value),
-                    any_text());
+  // Whether an object may have members that its schema does not name; a tool without any schema
+  // takes no arguments.
+  static bool is_free(const Json& parameters) {
+    const auto extra = parameters.find("additionalProperties");
+    if (extra != parameters.end()) return !(extra->is_boolean() && !extra->get<bool>());
+    return !parameters.empty() && !parameters.contains("properties");
+  }
+
+  struct Parameter {
+    std::string_view name;
+    const Json* schema;  // null: it is asked for and not described
+    bool required;
+  };
+
+  std::string parameter_list(const Tool& tool, size_t i, std::span<const Parameter> members,
+                             const std::string& path) {
+    std::vector<Value> values;
+    std::vector<SchemaPart> parts;
+    for (const Parameter& each : members) {
+      const std::string where = path + ".properties." + std::string(each.name.substr(0, 60));
+      if (const char* why = objection_to(each.name))
+        refuse_field(where, format("a name that {} cannot be called with this model", why));
+      values.push_back(value_of(tool, each));
+      if (values.back().by_schema)
+        parts.push_back({pointer_to_property(each.name), each.schema, where,
+                         tool.strict ? Otherwise::kRefuse : Otherwise::kAnyValue,
+                         values.back().types.string});
     }
-    return format("{} {} {}", head,
-                  schema(with_definitions(*tool.parameters, value), path, tool.strict, false),
-                  gbnf_literal(end));
-  }
-
-  // The strings of an enum; none if it is something else.
-  static std::string only_words(const Json& value) {
-    if (!value.is_object()) return "";
-    const auto words = value.find("enum");
-    if (words == value.end() || !words->is_array()) return "";
-    std::string text;
-    for (const Json& word : *words) {
-      if (!word.is_string()) return "";
-      text += (text.empty() ? "" : " | ") + gbnf_literal(word.get<std::string>());
+    std::vector<std::string> rules;
+    if (!parts.empty()) rules = schemas(*tool.parameters, path, parts, rule(format("s{}-", i)));
+    std::string list;
+    auto next = rules.begin();
+    for (size_t k = 0; k < members.size(); ++k) {
+      const std::string held = values[k].by_schema ? *next++ : values[k].words;
+      const std::string one =
+          gbnf_literal(format("<parameter={}>\n", members[k].name)) + " " +
+          (held.empty() ? free_text(values[k].types, members[k].schema)
+                        : format("{} {}", held, gbnf_literal("\n</parameter>\n")));
+      list += members[k].required ? " " + one : format(" ({})?", one);
     }
-    return text;
+    return list;
   }
 
-  // A rule of the strings that the schema allows; empty: it does not hold them, or cannot be held
-  // to and need not.
-  std::string held_text(const Tool& tool, const Json& value, const std::string& path) {
-    // Beyond, a grammar would be refused by the engine that compiles it.
+  // How a value is held to its schema.
+  struct Value {
+    ParameterTypes types;
+    std::string words;       // one of these
+    bool by_schema = false;  // by rules of the schema; else any text
+  };
+
+  Value value_of(const Tool& tool, const Parameter& parameter) {
+    size_t n_schemas = 0;
+    Value value{types_of(tool, parameter.schema, &n_schemas), "", false};
+    // To follow a reference is to look at the names there are.
+    size_t n_names = 0;
+    for (const char* name : {"$defs", "definitions"})
+      if (const auto found = tool.parameters->find(name); found != tool.parameters->end())
+        n_names += found->size();
+    budget_.spend((1 + n_schemas) * (1 + n_names / 4));
+    if (!value.types.string) {
+      value.by_schema = true;
+    } else if (parameter.schema != nullptr) {
+      if (const std::string words = only_words(*parameter.schema); !words.empty())
+        value.words = "(" + words + ")";
+      else
+        value.by_schema = !value.types.other && is_countable(tool, *parameter.schema);
+    }
+    return value;
+  }
+
+  // Beyond, a grammar would be refused by the engine that compiles it.
+  static bool is_countable(const Tool& tool, const Json& schema) {
     constexpr int kMostCounted = 4096;
-    if (!tool.strict && value.is_object())
-      if (const auto max = value.find("maxLength");
-          max != value.end() && max->is_number() && *max > kMostCounted)
-        return "";
-    try {
-      const auto grammar =
-          json_schema_line_grammar(with_definitions(*tool.parameters, value), path);
-      if (!grammar) return "";
-      const std::string name = rule(format("s{}-", n_schemas_++));
-      rules_ += to_gbnf(*grammar, name);
-      return name + "root";
-    } catch (const Error&) {
-      if (tool.strict) throw;
-    }
-    return "";
+    if (tool.strict || !schema.is_object()) return true;
+    const auto max = schema.find("maxLength");
+    return max == schema.end() || !max->is_number() || *max <= kMostCounted;
+  }
+
+  std::string free_text(const ParameterTypes& types, const Json* schema) {
+    const bool counts = schema != nullptr && !types.other;
+    return format("{} {} \"\\n\"", counts ? first_characters(*schema) : "", any_text());
   }
 
   // As many as a text has to have at the least.
@@ -168,25 +265,40 @@ class CallRules {
     return format("[^\\n]{{{}}}", min->get<int>());
   }
 
-  // References lead into the schema of the whole tool.
-  static Json with_definitions(const Json& parameters, Json value) {
-    for (const char* name : {"$defs", "definitions"})
-      if (const auto found = parameters.find(name); found != parameters.end() && value.is_object())
-        value[name] = *found;
-    return value;
+  // The strings of an enum; none if it is something else.
+  static std::string only_words(const Json& value) {
+    if (!value.is_object()) return "";
+    const auto words = value.find("enum");
+    if (words == value.end() || !words->is_array()) return "";
+    std::string text;
+    for (const Json& word : *words) {
+      if (!word.is_string()) return "";
+      text += (text.empty() ? "" : " | ") + gbnf_literal(word.get_ref<const std::string&>());
+    }
+    return text;
   }
 
   std::string any_text() {
     if (!std::exchange(has_text_, true))
-      rules_ += text_until("\n</parameter>", Until::kHere, rule("text"));
+      add(text_until("\n</parameter>", Until::kHere, rule("text")));
     return rule("text");
+  }
+
+  std::string any_parameter() {
+    const std::string text = any_text();
+    if (!std::exchange(has_parameter_, true))
+      add(format("{} ::= \"<parameter=\" [^<>\\x00-\\x20]{{1,64}} \">\\n\" {} \"\\n\"\n",
+                 rule("any"), text));
+    return rule("any");
   }
 
   const CallGrammar how_;
   const std::string prefix_;
+  text::WorkBudget budget_;
+  text::GrammarLimits limits_;  // max_size: what is left of it
   std::string rules_;
-  int n_schemas_ = 0;
   bool has_text_ = false;
+  bool has_parameter_ = false;
 };
 
 }  // namespace

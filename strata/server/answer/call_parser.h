@@ -12,6 +12,8 @@ namespace strata::server {
 
 inline constexpr std::string_view kCallOpen = "<tool_call>";
 inline constexpr std::string_view kCallClose = "</tool_call>";
+// Bytes of the name of a tool or a parameter.
+inline constexpr size_t kMaxCallName = 256;
 
 // Takes one call off the front of a text that grows. Whatever the text is, what comes out is one
 // call with arguments that are JSON; what does not belong to it stays in the text.

@@ -92,9 +92,15 @@ ParameterTypes parameter_types(const Tool& tool, std::string_view parameter) {
   const auto properties = tool.parameters->find("properties");
   if (properties == tool.parameters->end() || !properties->is_object()) return {};
   const auto schema = properties->find(std::string(parameter));
-  if (schema == properties->end()) return {};
+  return types_of(tool, schema == properties->end() ? nullptr : &*schema);
+}
+
+ParameterTypes types_of(const Tool& tool, const Json* schema, size_t* n_schemas) {
+  if (schema == nullptr) return {};
   int left = kMaxSchemas;
-  return types_of(*schema, *tool.parameters, kMaxDepth, left);
+  const ParameterTypes types = types_of(*schema, *tool.parameters, kMaxDepth, left);
+  if (n_schemas != nullptr) *n_schemas += static_cast<size_t>(kMaxSchemas - std::max(left, 0));
+  return types;
 }
 
 std::string typed_value(std::string_view text, const ParameterTypes& types) {

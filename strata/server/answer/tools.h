@@ -27,6 +27,9 @@ struct ParameterTypes {
   bool boolean = false;  // true and false are meant, however they are spelled
   bool null = false;     // and null
 };
+// By the schema of the value, inside that of the tool; null: nothing is known. `n_schemas`: adds
+// how many it has looked at.
+ParameterTypes types_of(const Tool& tool, const Json* schema, size_t* n_schemas = nullptr);
 ParameterTypes parameter_types(const Tool& tool, std::string_view parameter);
 
 // The JSON text of a value that was written without quotes, as templates of XML-like calls do: the

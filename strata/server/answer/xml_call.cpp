@@ -23,7 +23,6 @@ constexpr std::string_view kFunction = "<function=";
 constexpr std::string_view kFunctionEnd = "</function>";
 constexpr std::string_view kParameter = "<parameter=";
 constexpr std::string_view kParameterEnd = "</parameter>";
-constexpr size_t kMaxName = 256;
 
 // "NAME>" in front of `text`; the name, or what is known of it so far.
 struct Name {
@@ -33,7 +32,7 @@ struct Name {
 Name name_in(std::string_view text, bool at_end) {
   const size_t end = text.find_first_of("><\n");
   if (end == std::string_view::npos)
-    return {at_end || text.size() > kMaxName ? Found::kNo : Found::kMaybe, ""};
+    return {at_end || text.size() > kMaxCallName ? Found::kNo : Found::kMaybe, ""};
   if (text[end] != '>') return {};
   return {Found::kYes, std::string(trimmed(text.substr(0, end)))};
 }

@@ -57,6 +57,16 @@ void check_variable(const std::string& path, const Json& value, bool must_be_boo
     refuse_field(path, format("must be true or false, not {}", kind_of(value)));
 }
 
+// As the rules of the content, which others may stand beside.
+std::string written(const text::Grammar& grammar, const std::string& path,
+                    const std::string& source) {
+  try {
+    return to_gbnf(grammar, "content-");
+  } catch (const Error& e) {
+    throw RequestError(e.code(), format("{}{}: {}", path, source, e.message()), path);
+  }
+}
+
 bool has_variable(const Variables& variables, std::string_view name) {
   return std::ranges::find(variables, name, &Variables::value_type::first) != variables.end();
 }
@@ -97,8 +107,15 @@ Generation make_chat(ChatRequest&& request, std::unique_ptr<AnswerShape> shape,
   if (!grammar.empty() && prompt.in_reasoning)
     grammar.replace(0, std::string_view("root ::= ").size(),
                     "root ::= \"\\n\"{0,2} answer\nanswer ::= ");
-  result.submit.grammar = std::move(grammar);
   result.grammar_path = request.grammar_path.empty() ? "tools" : request.grammar_path;
+  // Each part keeps to the limit; the engine reads all in one.
+  if (const size_t limit = text::GrammarLimits{}.max_source_bytes; grammar.size() > limit)
+    throw RequestError(ErrorCode::kUnsupported,
+                       format("{}: the form of the answer and the tools together make a grammar of "
+                              "{} bytes, the limit is {}",
+                              result.grammar_path, grammar.size(), limit),
+                       result.grammar_path);
+  result.submit.grammar = std::move(grammar);
   wire::Reasoning reasoning{prompt.in_reasoning, kThinkOpen, kThinkClose, -1, {}};
   if (request.reasoning_budget) {
     reasoning.budget = *request.reasoning_budget;
@@ -153,9 +170,9 @@ Variables read_variables(const Fields& body) {
 }
 
 void ask_for_json(ChatRequest& request, const Json* schema, const std::string& path) {
-  request.grammar =
-      to_gbnf(schema == nullptr ? text::json_object_grammar() : json_schema_grammar(*schema, path),
-              "content-");
+  const text::Grammar grammar =
+      schema == nullptr ? text::json_object_grammar() : json_schema_grammar(*schema, path);
+  request.grammar = written(grammar, path, "");
   request.grammar_path = path;
 }
 
@@ -166,7 +183,9 @@ void read_grammar_fields(const Fields& body, ChatRequest& request) {
     if (!request.grammar.empty())
       refuse_field(body.path(name), format("{} asks for a form already", request.grammar_path));
     try {
-      request.grammar = to_gbnf(make(*text), "content-");
+      request.grammar = written(make(*text), body.path(name), format(" of {} bytes", text->size()));
+    } catch (const RequestError&) {
+      throw;
     } catch (const Error& e) {
       throw RequestError(e.code(), format("{}: {}", body.path(name), e.message()), body.path(name));
     }

@@ -188,10 +188,9 @@ TEST(Messages, ErrorsHaveTheFormOfThisApi) {
   EXPECT_EQ(bad["type"], "error");
   EXPECT_EQ(bad["error"]["type"], "invalid_request_error");
   EXPECT_THAT(bad["error"]["message"].get<std::string>(), HasSubstr("max_tokens"));
-  server.engine.set_script({wire::Failed{ErrorCode::kResourceExhausted, "full", true}});
+  server.engine.set_script({wire::Failed{ErrorCode::kResourceExhausted, "full"}});
   EXPECT_EQ(error(message(), "x-api-key: secret\r\n")["error"]["type"], "overloaded_error");
-  server.engine.set_script(
-      {wire::Tokens{{1}, "a"}, wire::Failed{ErrorCode::kInternal, "why", false}});
+  server.engine.set_script({wire::Tokens{{1}, "a"}, wire::Failed{ErrorCode::kInternal, "why"}});
   const Reply stream =
       server.ask("POST", kMessages, message("\"stream\":true"), "x-api-key: secret\r\n");
   EXPECT_THAT(stream.body, HasSubstr("event: error\ndata: {\"type\":\"error\""));
@@ -368,8 +367,7 @@ TEST(Responses, WhatIsNotThereIsRefusedByName) {
 
 TEST(Responses, AFailureInsideAStream) {
   TestServer server;
-  server.engine.set_script(
-      {wire::Tokens{{1}, "a"}, wire::Failed{ErrorCode::kInternal, "why", false}});
+  server.engine.set_script({wire::Tokens{{1}, "a"}, wire::Failed{ErrorCode::kInternal, "why"}});
   const json last =
       json::parse(server.post(kResponses, response("\"stream\":true")).events().back());
   EXPECT_EQ(last["type"], "response.failed");

@@ -298,6 +298,121 @@ TEST(ToolCalls, F043_StringsOfXmlCallsAreHeldToTheirSchema) {
             "tools[0].function.parameters.properties.x");
 }
 
+// Fifteen kilobytes of a request must not become a grammar of eighty megabytes: what the parameters
+// of a tool share is written once, and the whole is held to what is read back.
+TEST(ToolCalls, WhatAFewWordsOfASchemaBecomeIsBounded) {
+  TestServer server;
+  server.engine.answer_with({"a"});
+  const auto ask = [&](int n_classes, int n_parameters, int n_tools = 1) {
+    std::string pattern;
+    for (int i = 0; i < n_classes; ++i) pattern += "\\S";
+    json tools;
+    for (int t = 0; t < n_tools; ++t) {
+      json function = {{"name", format("f{}", t)},
+                       {"parameters", {{"type", "object"}, {"properties", json::object()}}}};
+      function["parameters"]["$defs"]["a"] = {{"type", "string"}, {"pattern", pattern}};
+      for (int i = 0; i < n_parameters; ++i)
+        function["parameters"]["properties"][format("p{}", i)] = {
+            {"type", "array"}, {"items", {{"$ref", "#/$defs/a"}}}};
+      tools.push_back({{"type", "function"}, {"function", function}});
+    }
+    return server.post(kChat, chat("\"tool_choice\":\"required\",\"tools\":" + tools.dump()));
+  };
+  for (const Reply& reply : {ask(4000, 30), ask(40, 1, 100)}) {
+    EXPECT_EQ(reply.status, 400);
+    EXPECT_THAT(reply.body, HasSubstr("the tool f"));
+    EXPECT_THAT(json::parse(reply.body)["error"]["param"].get<std::string>(),
+                ::testing::MatchesRegex("tools\\[[0-9]+\\].function.parameters"));
+  }
+  EXPECT_EQ(ask(40, 30).status, 200);
+  const std::string grammar = server.engine.wait_for_submit(1).grammar;
+  EXPECT_LT(grammar.size(), 40'000u);
+  const auto call = [](const std::string& value) {
+    return "<tool_call>\n<function=f0>\n<parameter=p7>\n" + value +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  EXPECT_TRUE(may_be(grammar, call("[\"" + std::string(40, 'x') + "\"]")));
+  EXPECT_FALSE(may_be(grammar, call("[\"x\"]")));
+}
+
+// References lead into the schema of the whole tool; what of it cannot be held to lets any value
+// pass, and the rest holds.
+TEST(ToolCalls, ReferencesLeadIntoTheWholeTool) {
+  TestServer server;
+  server.engine.answer_with({"a"});
+  const auto grammar = [&](size_t n, bool strict) {
+    json function = json::parse(R"({"name":"f","parameters":{"type":"object","properties":{
+        "n":{"type":"integer","maximum":5},"m":{"type":"array","items":{"$ref":"#/properties/n"}},
+        "x/y":{"type":"array","items":{"$ref":"#/$defs/odd"}}},
+        "$defs":{"odd":{"type":"integer","multipleOf":3}}}})");
+    function["strict"] = strict;
+    const Reply reply =
+        server.post(kChat, chat("\"tool_choice\":\"required\",\"tools\":" +
+                                json{{{"type", "function"}, {"function", function}}}.dump()));
+    EXPECT_EQ(reply.status, strict ? 400 : 200) << reply.body;
+    if (strict) {
+      EXPECT_EQ(json::parse(reply.body)["error"]["param"],
+                "tools[0].function.parameters.$defs.odd.multipleOf");
+      return std::string();
+    }
+    return server.engine.wait_for_submit(n).grammar;
+  };
+  const auto call = [](const std::string& name, const std::string& value) {
+    return "<tool_call>\n<function=f>\n<parameter=" + name + ">\n" + value +
+           "\n</parameter>\n</function>\n</tool_call>";
+  };
+  const std::string held = grammar(1, false);
+  EXPECT_TRUE(may_be(held, call("m", "[5]")));
+  EXPECT_FALSE(may_be(held, call("m", "[6]")));
+  EXPECT_TRUE(may_be(held, call("x/y", "[3, \"any\"]")));
+  EXPECT_FALSE(may_be(held, call("x/y", "3")));
+  grammar(1, true);
+}
+
+// What is written must be read back as the same name, and an object that names no members takes
+// any.
+TEST(ToolCalls, NamesOfParametersAndArgumentsWithoutNames) {
+  TestServer server;
+  server.engine.answer_with({"a"});
+  const auto ask = [&](const std::string& parameters) {
+    return server.post(kChat, chat(R"("tool_choice":"required","tools":[{"type":"function",
+        "function":{"name":"f","parameters":)" +
+                                   parameters + "}}]"));
+  };
+  for (const char* name : {"a>b", "<a", "a\\nb", " a", "a ", ""}) {
+    const Reply reply =
+        ask(R"({"type":"object","properties":{")" + std::string(name) + R"(":{"type":"string"}}})");
+    EXPECT_EQ(reply.status, 400) << name;
+    EXPECT_THAT(reply.body, HasSubstr("tools[0].function.parameters.properties")) << name;
+  }
+  const std::string none = "<tool_call>\n<function=f>\n</function>\n</tool_call>";
+  const std::string some =
+      "<tool_call>\n<function=f>\n<parameter=any.name>\n[1]\n</parameter>\n<parameter=b>\ntext\n"
+      "</parameter>\n</function>\n</tool_call>";
+  size_t n = 0;
+  const auto grammar = [&](const std::string& parameters) {
+    EXPECT_EQ(ask(parameters).status, 200);
+    return server.engine.wait_for_submit(++n).grammar;
+  };
+  for (const char* free : {R"({"type":"object"})", R"({"type":"object","additionalProperties":{}})",
+                           R"({"properties":{},"additionalProperties":true})"}) {
+    const std::string held = grammar(free);
+    EXPECT_TRUE(may_be(held, some)) << free;
+    EXPECT_TRUE(may_be(held, none)) << free;
+  }
+  for (const char* empty :
+       {"{}", R"({"type":"object","properties":{}})", R"({"additionalProperties":false})"}) {
+    const std::string held = grammar(empty);
+    EXPECT_FALSE(may_be(held, some)) << empty;
+    EXPECT_TRUE(may_be(held, none)) << empty;
+  }
+  const std::string asked = grammar(R"({"required":["b"]})");
+  EXPECT_FALSE(may_be(asked, none));
+  EXPECT_TRUE(may_be(asked,
+                     "<tool_call>\n<function=f>\n<parameter=b>\ntext\n</parameter>\n"
+                     "</function>\n</tool_call>"));
+}
+
 TEST(ToolCalls, JsonCallsAreForcedAsWell) {
   TestServer server;
   server.frontend.calls = text::CallFormat::kJson;
@@ -376,8 +491,20 @@ TEST(Forms, GrammarsAndPatterns) {
   EXPECT_TRUE(may_be(server.engine.wait_for_submit(1).grammar, "yes"));
   EXPECT_FALSE(may_be(server.engine.wait_for_submit(1).grammar, "maybe"));
   EXPECT_TRUE(may_be(server.engine.wait_for_submit(2).grammar, "ab"));
+  // A grammar has its size by what the client sent, in any script.
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "\xE4\xB8\xAD";
+  EXPECT_EQ(server.post(kChat, chat("\"grammar\":\"root ::= \\\"" + text + "\\\"\"")).status, 200);
+  EXPECT_TRUE(may_be(server.engine.wait_for_submit(5).grammar, text));
+  std::string wide = "root ::= ";
+  for (int i = 0; i < 90'000; ++i) wide += format("a{} ", i % 100);
+  for (int i = 0; i < 100; ++i) wide += format("\\na{} ::= [a]", i);
+  const Reply longer = server.post(kChat, chat("\"grammar\":\"" + wide + "\""));
+  EXPECT_EQ(longer.status, 400);
+  EXPECT_THAT(longer.body, HasSubstr(format("of {} bytes", wide.size() - 100)));
+  EXPECT_THAT(longer.body, HasSubstr("1048576 bytes to write"));
   // What the engine finds when it compiles concerns the field.
-  server.engine.set_script({wire::Failed{ErrorCode::kUnsupported, "too large", false}});
+  server.engine.set_script({wire::Failed{ErrorCode::kUnsupported, "too large"}});
   const Reply reply = server.post(kChat, chat(R"("grammar":"root ::= \"a\"")"));
   EXPECT_EQ(reply.status, 400);
   EXPECT_EQ(json::parse(reply.body)["error"]["param"], "grammar");

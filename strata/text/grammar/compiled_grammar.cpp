@@ -16,7 +16,7 @@ namespace strata::text {
 class CompiledGrammarBuilder {
  public:
   CompiledGrammarBuilder(CompiledGrammar& out, const std::vector<PartAutomaton>& parts,
-                         WorkBudget& budget)
+                         CompileBudget& budget)
       : out_(out), parts_(parts), budget_(budget), entries_(parts.size()) {}
 
   void run() {
@@ -130,14 +130,14 @@ class CompiledGrammarBuilder {
 
   CompiledGrammar& out_;
   const std::vector<PartAutomaton>& parts_;
-  WorkBudget& budget_;
+  CompileBudget& budget_;
   std::vector<uint32_t> first_;  // state 0 of each part
   std::vector<std::unique_ptr<std::vector<Item>>> entries_;
   std::map<std::vector<uint32_t>, uint32_t> lists_;
 };
 
 CompiledGrammar::CompiledGrammar(const std::vector<PartAutomaton>& parts,
-                                 const ByteClasses& classes, WorkBudget& budget)
+                                 const ByteClasses& classes, CompileBudget& budget)
     : classes_(classes), n_classes_(classes.n_classes) {
   CompiledGrammarBuilder(*this, parts, budget).run();
 }
@@ -151,7 +151,7 @@ std::shared_ptr<const CompiledGrammar> compile(const Grammar& grammar) {
   const GrammarAnalysis analysis = analyse(grammar);
   const std::vector<Nfa> nfas = build_nfas(grammar, analysis);
   const ByteClasses classes = byte_classes(nfas);
-  WorkBudget budget(grammar.limits().max_work, grammar.limits().max_table_entries);
+  CompileBudget budget(grammar.limits().max_work, grammar.limits().max_table_entries);
   std::vector<PartAutomaton> parts;
   parts.reserve(nfas.size());
   for (const Nfa& nfa : nfas) parts.push_back(make_automaton(nfa, classes, budget));

@@ -19,7 +19,7 @@ class CompiledGrammar {
   using State = uint32_t;
 
   CompiledGrammar(const std::vector<PartAutomaton>& parts, const ByteClasses& classes,
-                  WorkBudget& budget);
+                  CompileBudget& budget);
 
   State start() const { return kStart; }
   uint32_t n_states() const { return n_states_; }

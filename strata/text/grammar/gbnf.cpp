@@ -8,22 +8,14 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/text/code_points.h"
+#include "strata/text/grammar/digits.h"
 #include "strata/text/utf8.h"
 
 namespace strata::text {
 namespace {
 
-bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 bool is_name_character(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '-' || c == '_';
-}
-
-int hex_digit(char c) {
-  if (is_digit(c)) return c - '0';
-  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
-  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
-  return -1;
 }
 
 class GbnfParser {

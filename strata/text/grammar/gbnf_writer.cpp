@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/text/code_points.h"
 
@@ -14,16 +15,19 @@ namespace {
 // Deeper nodes become rules of their own: a reader has a limit for parentheses.
 constexpr int kMaxDepth = 6;
 
-bool is_plain(char32_t c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == ' ' ||
-         c == '_' || c == ',' || c == ':' || c == ';' || c == '{' || c == '}' || c == '<' ||
-         c == '>' || c == '/' || c == '=' || c == '.';
-}
-
+// As it stands in a literal or a class: seldom longer than in the source that it came from.
 std::string character(char32_t c) {
-  if (is_plain(c)) return std::string(1, static_cast<char>(c));
-  return c < 0x100 ? format("\\x{:02X}", static_cast<uint32_t>(c))
-                   : format("\\U{:08X}", static_cast<uint32_t>(c));
+  constexpr std::string_view kEscaped = "\"\\[]-^";
+  if (c < ' ' || c == 0x7F) {
+    if (c == '\n') return "\\n";
+    if (c == '\r') return "\\r";
+    if (c == '\t') return "\\t";
+    return format("\\x{:02X}", static_cast<uint32_t>(c));
+  }
+  std::string text;
+  if (c < 0x80 && kEscaped.find(static_cast<char>(c)) != std::string_view::npos) text = '\\';
+  append_utf8(text, c);
+  return text;
 }
 
 class GbnfWriter {
@@ -38,9 +42,10 @@ class GbnfWriter {
     }
   }
 
-  std::string run() {
+  std::string run(std::span<const RuleId> more) {
     std::string text;
     rule_name(grammar_.root());
+    for (const RuleId rule : more) rule_name(rule);
     while (!todo_.empty()) {
       const auto [name, id] = todo_.front();
       todo_.pop_front();
@@ -48,6 +53,7 @@ class GbnfWriter {
       write(id, 0, text);
       text += '\n';
     }
+    check_size(text);
     return text;
   }
 
@@ -62,8 +68,14 @@ class GbnfWriter {
     return name;
   }
   std::string rule_name(RuleId rule) {
-    std::string name = rule == grammar_.root() ? "root" : format("r{}", rule.value);
-    return named(prefix_ + std::move(name), grammar_.body(rule));
+    return named(gbnf_rule(grammar_, prefix_, rule), grammar_.body(rule));
+  }
+
+  void check_size(const std::string& text) const {
+    const size_t limit = grammar_.limits().max_source_bytes;
+    if (text.size() <= limit) return;
+    throw Error(ErrorCode::kUnsupported,
+                format("the grammar is too large: it takes more than {} bytes to write", limit));
   }
 
   // As one piece, that a repetition may follow.
@@ -83,6 +95,7 @@ class GbnfWriter {
   }
 
   void write(GrammarNodeId id, int depth, std::string& out) {
+    check_size(out);
     const GrammarNode& node = grammar_.node(id);
     switch (node.kind) {
       case GrammarNodeKind::kLiteral:
@@ -91,6 +104,7 @@ class GbnfWriter {
       case GrammarNodeKind::kClass:
         out += '[';
         for (const CodePointRange& range : grammar_.ranges(node)) {
+          check_size(out);
           out += character(range.first);
           if (range.last != range.first) out += '-' + character(range.last);
         }
@@ -128,8 +142,13 @@ class GbnfWriter {
 
 }  // namespace
 
-std::string to_gbnf(const Grammar& grammar, std::string_view prefix) {
-  return GbnfWriter(grammar, prefix).run();
+std::string to_gbnf(const Grammar& grammar, std::string_view prefix, std::span<const RuleId> more) {
+  return GbnfWriter(grammar, prefix).run(more);
+}
+
+std::string gbnf_rule(const Grammar& grammar, std::string_view prefix, RuleId rule) {
+  return std::string(prefix) +
+         (rule == grammar.root() ? std::string("root") : format("r{}", rule.value));
 }
 
 std::string gbnf_literal(std::string_view utf8) {

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "strata/base/error.h"
 #include "strata/text/grammar/gbnf.h"
 #include "strata/text/grammar/json_text.h"
 #include "strata/text/grammar/matcher.h"
@@ -46,6 +48,37 @@ TEST(GbnfWriter, WhatIsWrittenIsReadBackAsTheSameLanguage) {
   expect_same_language(json_object_grammar());
   expect_same_language(json_value_grammar());
   expect_same_language(regex_grammar("^(a|b)*c{2,7}[^x-z\\d]\\s?$"));
+}
+
+// About as long as the source, in any script, and never longer than what is read back.
+TEST(GbnfWriter, SizeIsThatOfTheSourceOrRefused) {
+  std::string source = "root ::= \"";
+  for (int i = 0; i < 1000; ++i) source += "\xE4\xB8\xAD(-)\xC3\xA9\xF0\x9F\x98\x80'";
+  source += "\" [\xD0\xB0-\xD1\x8F]";
+  const std::string text = to_gbnf(parse_gbnf(source));
+  EXPECT_LT(text.size(), source.size() + source.size() / 5);
+  expect_same_language(
+      parse_gbnf("root ::= \"\\\"\\\\[]-^\\x00\\x7F\\t\" [\\]\\^\\-\\\\[\\x01] [^\\]-\\^]"));
+  std::string many;
+  for (int i = 0; i < 4000; ++i) many += "\\S";
+  try {
+    to_gbnf(regex_grammar(many, {.in_json_string = true}));
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
+    EXPECT_NE(std::string(e.what()).find("1048576"), std::string::npos) << e.what();
+  }
+}
+
+TEST(GbnfWriter, RulesOfSeveralRootsAreWritten) {
+  Grammar grammar;
+  const RuleId first = grammar.add_rule("root"), second = grammar.add_rule("other");
+  grammar.define(first, grammar.literal("a"));
+  grammar.define(second, grammar.literal("b"));
+  const std::string text = to_gbnf(grammar, "x-", std::array{first, second});
+  const auto both = compile(parse_gbnf("root ::= " + gbnf_rule(grammar, "x-", first) + " " +
+                                       gbnf_rule(grammar, "x-", second) + "\n" + text));
+  EXPECT_TRUE(matches(both, "ab"));
 }
 
 TEST(GbnfWriter, SharedNodesAreWrittenOnce) {

@@ -97,6 +97,8 @@ class Grammar {
     return std::string_view(bytes_).substr(node.begin, node.count);
   }
   const GrammarLimits& limits() const { return limits_; }
+  // As GrammarLimits::max_size counts.
+  size_t size() const { return size_; }
 
  private:
   struct Rule {

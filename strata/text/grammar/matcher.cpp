@@ -45,12 +45,15 @@ Matcher::Outcome Matcher::try_accept(std::string_view bytes) {
   const size_t n_stacks = pool_.size();
   std::vector<Configuration> now = configurations_;
   std::vector<Configuration> next;
+  ByteStep step;
   Outcome outcome = Outcome::kAccepted;
   for (const char byte : bytes) {
     next.clear();
+    step.begin(0);
     for (const Configuration& it : now) {
-      if (!advance(*grammar_, pool_, it, static_cast<uint8_t>(byte), 0, next)) {
+      if (!step.add(*grammar_, pool_, it, static_cast<uint8_t>(byte), next)) {
         outcome = Outcome::kTooMuch;
+        break;
       }
     }
     if (outcome == Outcome::kAccepted && next.empty()) outcome = Outcome::kRefused;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "strata/base/error.h"
+#include "strata/text/grammar/small_sets.h"
 
 namespace strata::text {
 namespace {
@@ -20,14 +21,9 @@ struct SetHash {
   }
 };
 
-void make_unique(StateSet& set) {
-  std::sort(set.begin(), set.end());
-  set.erase(std::unique(set.begin(), set.end()), set.end());
-}
-
 class Determiniser {
  public:
-  Determiniser(const Nfa& nfa, const ByteClasses& classes, WorkBudget& budget)
+  Determiniser(const Nfa& nfa, const ByteClasses& classes, CompileBudget& budget)
       : nfa_(nfa),
         classes_(classes),
         budget_(budget),
@@ -160,7 +156,7 @@ class Determiniser {
       }
     }
     budget_.spend(steps);
-    for (StateSet& targets : by_class_) make_unique(targets);
+    for (StateSet& targets : by_class_) make_set(targets);
     merge_calls();
   }
 
@@ -176,12 +172,12 @@ class Determiniser {
       }
     }
     by_part_.resize(n);
-    for (auto& [part, targets] : by_part_) make_unique(targets);
+    for (auto& [part, targets] : by_part_) make_set(targets);
   }
 
   const Nfa& nfa_;
   const ByteClasses& classes_;
-  WorkBudget& budget_;
+  CompileBudget& budget_;
   std::vector<uint32_t> seen_;  // the last round that came by
   uint32_t round_ = 0;
   std::vector<StateSet> by_class_;
@@ -250,7 +246,11 @@ ByteClasses byte_classes(const std::vector<Nfa>& nfas) {
   return classes;
 }
 
-void WorkBudget::spend_entries(size_t entries) {
+CompileBudget::CompileBudget(size_t steps, size_t entries)
+    : WorkBudget(steps, "the grammar is too complex: it would take too long to compile"),
+      entries_left_(entries) {}
+
+void CompileBudget::spend_entries(size_t entries) {
   if (entries > entries_left_) {
     throw Error(ErrorCode::kUnsupported,
                 "the grammar is too large: its tables would not fit; fewer or smaller repetitions "
@@ -259,15 +259,7 @@ void WorkBudget::spend_entries(size_t entries) {
   entries_left_ -= entries;
 }
 
-void WorkBudget::spend(size_t steps) {
-  if (steps > left_) {
-    throw Error(ErrorCode::kUnsupported,
-                "the grammar is too complex: it would take too long to compile");
-  }
-  left_ -= steps;
-}
-
-PartAutomaton make_automaton(const Nfa& nfa, const ByteClasses& classes, WorkBudget& budget) {
+PartAutomaton make_automaton(const Nfa& nfa, const ByteClasses& classes, CompileBudget& budget) {
   PartAutomaton automaton;
   Determiniser determiniser(nfa, classes, budget);
   if (!determiniser.run_subsets(automaton)) {

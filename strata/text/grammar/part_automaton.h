@@ -6,6 +6,7 @@
 
 #include "strata/text/grammar/grammar.h"
 #include "strata/text/grammar/nfa.h"
+#include "strata/text/grammar/work_budget.h"
 
 namespace strata::text {
 
@@ -35,23 +36,21 @@ struct PartAutomaton {
   std::vector<State> states;
 };
 
-// What the compiler may still do; every step of it counts.
-class WorkBudget {
+// What the compiler may still do, and how large its tables may become.
+class CompileBudget : public WorkBudget {
  public:
-  WorkBudget(size_t steps, size_t entries) : left_(steps), entries_left_(entries) {}
-  // Errors of both: kUnsupported when nothing is left.
-  void spend(size_t steps);
-  void spend_entries(size_t entries);  // of the table
+  CompileBudget(size_t steps, size_t entries);
+  // Errors: kUnsupported when less is left.
+  void spend_entries(size_t entries);
   bool has_entries(size_t entries) const { return entries <= entries_left_; }
   void give_back_entries(size_t entries) { entries_left_ += entries; }
 
  private:
-  size_t left_;
   size_t entries_left_;
 };
 
 // States from which no end can be reached are gone, but for the start.
 // Errors: kUnsupported if the budget does not suffice.
-PartAutomaton make_automaton(const Nfa& nfa, const ByteClasses& classes, WorkBudget& budget);
+PartAutomaton make_automaton(const Nfa& nfa, const ByteClasses& classes, CompileBudget& budget);
 
 }  // namespace strata::text

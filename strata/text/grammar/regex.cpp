@@ -8,22 +8,14 @@
 #include "strata/base/error.h"
 #include "strata/base/format.h"
 #include "strata/text/code_points.h"
+#include "strata/text/grammar/digits.h"
 #include "strata/text/grammar/json_text.h"
 #include "strata/text/utf8.h"
 
 namespace strata::text {
 namespace {
 
-bool is_digit(char32_t c) { return c >= '0' && c <= '9'; }
-
 bool is_letter(char32_t c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
-
-int hex_digit(char32_t c) {
-  if (is_digit(c)) return static_cast<int>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<int>(c - 'a') + 10;
-  if (c >= 'A' && c <= 'F') return static_cast<int>(c - 'A') + 10;
-  return -1;
-}
 
 CodePointRanges everything() { return normalised({{0, kLastCodePoint}}); }
 

@@ -7,33 +7,15 @@ namespace {
 
 constexpr size_t kFirstSlots = 32;
 
-bool add(Configuration configuration, size_t first, std::vector<Configuration>& out) {
-  const auto begin = out.begin() + static_cast<std::ptrdiff_t>(first);
-  if (std::find(begin, out.end(), configuration) != out.end()) return true;
-  if (out.size() - first >= kMaxConfigurations) return false;
-  out.push_back(configuration);
-  return true;
-}
-
-bool add_list(StackPool& pool, const uint32_t* word, uint32_t stack, size_t first,
-              std::vector<Configuration>& out) {
-  for (uint32_t n = *word++; n > 0; --n) {
-    Configuration to{*word++, stack};
-    for (uint32_t n_pushes = *word++; n_pushes > 0; --n_pushes) {
-      to.stack = pool.push(*word++, to.stack);
-      if (to.stack == StackPool::kNone) return false;
-    }
-    if (!add(to, first, out)) return false;
-  }
-  return true;
+uint64_t hash_of(Configuration it) {
+  return (uint64_t{it.state} << 32 | it.stack) * 0x9E3779B97F4A7C15u;
 }
 
 }  // namespace
 
 size_t StackPool::slot_of(CompiledGrammar::State state, uint32_t below) const {
   const size_t mask = slots_.size() - 1;
-  const uint64_t hash = (uint64_t{state} << 32 | below) * 0x9E3779B97F4A7C15u;
-  size_t slot = static_cast<size_t>(hash >> 32) & mask;
+  size_t slot = static_cast<size_t>(hash_of({state, below}) >> 32) & mask;
   while (slots_[slot] != 0) {
     const Node& node = nodes_[slots_[slot]];
     if (node.state == state && node.below == below) break;
@@ -95,14 +77,58 @@ void StackPool::keep(std::vector<Configuration>& configurations) {
   for (Configuration& it : configurations) it.stack = number[it.stack];
 }
 
-bool advance(const CompiledGrammar& grammar, StackPool& pool, Configuration from, uint8_t byte,
-             size_t first, std::vector<Configuration>& out) {
+uint16_t& ByteStep::slot_of(Configuration configuration, const std::vector<Configuration>& out) {
+  size_t slot = static_cast<size_t>(hash_of(configuration) >> 32) % kSlots;
+  while (slots_[slot] != 0 && out[first_ + slots_[slot] - 1] != configuration)
+    slot = (slot + 1) % kSlots;
+  return slots_[slot];
+}
+
+bool ByteStep::put(Configuration configuration, std::vector<Configuration>& out) {
+  // Most bytes lead to one or two.
+  constexpr size_t kFew = 8;
+  const size_t n = out.size() - first_;
+  if (n < kFew) {
+    const auto begin = out.begin() + static_cast<std::ptrdiff_t>(first_);
+    if (std::find(begin, out.end(), configuration) == out.end()) out.push_back(configuration);
+    return true;
+  }
+  if (n_indexed_ == 0) slots_.fill(0);
+  for (; n_indexed_ < n; ++n_indexed_)
+    slot_of(out[first_ + n_indexed_], out) = static_cast<uint16_t>(n_indexed_ + 1);
+  uint16_t& slot = slot_of(configuration, out);
+  if (slot != 0) return true;
+  if (n >= kMaxConfigurations) return false;
+  out.push_back(configuration);
+  slot = static_cast<uint16_t>(++n_indexed_);
+  return true;
+}
+
+bool ByteStep::add_list(StackPool& pool, const uint32_t* word, uint32_t stack,
+                        std::vector<Configuration>& out) {
+  for (uint32_t n = *word++; n > 0; --n) {
+    Configuration to{*word++, stack};
+    uint32_t n_pushes = *word++;
+    work_ += 1 + n_pushes;
+    if (work_ > kMaxWork) return false;
+    for (; n_pushes > 0; --n_pushes) {
+      to.stack = pool.push(*word++, to.stack);
+      if (to.stack == StackPool::kNone) return false;
+    }
+    if (!put(to, out)) return false;
+  }
+  return true;
+}
+
+bool ByteStep::add(const CompiledGrammar& grammar, StackPool& pool, Configuration from,
+                   uint8_t byte, std::vector<Configuration>& out) {
   while (true) {
+    if (++work_ > kMaxWork) return false;
     const CompiledGrammar::Step step = grammar.step(from.state, byte);
     if (CompiledGrammar::is_list(step)) {
-      if (!add_list(pool, grammar.list(step), from.stack, first, out)) return false;
+      if (!add_list(pool, grammar.list(step), from.stack, out)) return false;
     } else if (step != 0) {
-      if (!add({step, from.stack}, first, out)) return false;
+      if (!put({step, from.stack}, out)) return false;
     }
     if (from.stack <= StackPool::kUnknown || !grammar.is_final(from.state)) return true;
     from = {pool.top(from.stack), pool.below(from.stack)};

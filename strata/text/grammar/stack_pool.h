@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -56,12 +57,41 @@ class StackPool {
   std::vector<uint32_t> slots_;
 };
 
-// Appends what a configuration becomes by a byte, each once among out[first..].
-// False beyond a limit; then `out` and the pool hold part of it.
-bool advance(const CompiledGrammar& grammar, StackPool& pool, Configuration from, uint8_t byte,
-             size_t first, std::vector<Configuration>& out);
-
 // As many as are followed at once.
 inline constexpr size_t kMaxConfigurations = 512;
+
+// What configurations become by a byte, each once. Its work is bounded, whatever the grammar: a
+// byte can lead many configurations up through many rules that may have ended.
+class ByteStep {
+ public:
+  // Of one byte, for all configurations: states looked at and pushed.
+  static constexpr size_t kMaxWork = 1 << 16;
+
+  // A new byte, whose configurations stand in the list from `first` on.
+  void begin(size_t first) {
+    first_ = first;
+    work_ = 0;
+    n_indexed_ = 0;
+  }
+  // Appends what `from` becomes to `out`. False beyond a limit; then `out` and the pool hold part
+  // of it.
+  bool add(const CompiledGrammar& grammar, StackPool& pool, Configuration from, uint8_t byte,
+           std::vector<Configuration>& out);
+  // Since begin().
+  size_t work() const { return work_; }
+
+ private:
+  static constexpr size_t kSlots = 2 * kMaxConfigurations;
+
+  bool add_list(StackPool& pool, const uint32_t* word, uint32_t stack,
+                std::vector<Configuration>& out);
+  bool put(Configuration configuration, std::vector<Configuration>& out);
+  uint16_t& slot_of(Configuration configuration, const std::vector<Configuration>& out);
+
+  size_t first_ = 0;
+  size_t work_ = 0;
+  size_t n_indexed_ = 0;                // 0: there are few, and no index
+  std::array<uint16_t, kSlots> slots_;  // open addressing: 1 + the place behind first_; 0: empty
+};
 
 }  // namespace strata::text

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strata/text/grammar/small_sets.h"
+
 namespace strata::text {
 namespace {
 
@@ -29,8 +31,7 @@ bool step_all(const CompiledGrammar& grammar, const States& from, int first, int
       if (to.empty() || to.back() != step) to.push_back(step);
     }
   }
-  std::sort(to.begin(), to.end());
-  to.erase(std::unique(to.begin(), to.end()), to.end());
+  make_set(to);
   return to.size() <= kMaxStates;
 }
 
@@ -71,8 +72,7 @@ bool step_character(const CompiledGrammar& grammar, Characters characters, State
     }
     to.insert(to.end(), next.begin(), next.end());
   }
-  std::sort(to.begin(), to.end());
-  to.erase(std::unique(to.begin(), to.end()), to.end());
+  make_set(to);
   return true;
 }
 
@@ -89,18 +89,12 @@ int free_characters(const CompiledGrammar& grammar, Characters characters, State
     for (const State it : next) {
       if (std::find(seen.begin(), seen.end(), it) == seen.end()) now.push_back(it);
     }
-    std::sort(now.begin(), now.end());
-    now.erase(std::unique(now.begin(), now.end()), now.end());
+    make_set(now);
     if (now.empty()) return INT32_MAX;
     seen.insert(seen.end(), now.begin(), now.end());
     if (seen.size() > kMaxStates) return n + 1;
   }
   return kMaxSteps;
-}
-
-void make_unique(std::vector<uint32_t>& values) {
-  if (!std::is_sorted(values.begin(), values.end())) std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
 }
 
 }  // namespace
@@ -110,8 +104,8 @@ size_t StateMask::n_bytes() const {
          exits.capacity() * sizeof(exits[0]);
 }
 
-MaskWalk::MaskWalk(const CompiledGrammar& grammar, const TokenTrie& trie)
-    : grammar_(grammar), trie_(trie), levels_(trie.max_depth() + 1) {}
+MaskWalk::MaskWalk(const CompiledGrammar& grammar, const TokenTrie& trie, WorkBudget& budget)
+    : grammar_(grammar), trie_(trie), budget_(budget), levels_(trie.max_depth() + 1) {}
 
 int MaskWalk::levels_of(Characters characters, State state) const {
   const int n = free_characters(grammar_, characters, state);
@@ -121,6 +115,7 @@ int MaskWalk::levels_of(Characters characters, State state) const {
 }
 
 StateMask MaskWalk::start_at(State state) {
+  const size_t left = budget_.left();
   StateMask mask;
   mask.n_word_levels = levels_of(Characters::kWords, state);
   if (mask.n_word_levels > 0) mask.n_text_levels = levels_of(Characters::kText, state);
@@ -130,10 +125,13 @@ StateMask MaskWalk::start_at(State state) {
     walk(part.begin, part.end, 0, state, mask);
   }
   finish(mask);
+  mask.work = left - budget_.left();
   return mask;
 }
 
 StateMask MaskWalk::below_exits(const StateMask& above, State state) {
+  const size_t left = budget_.left();
+  budget_.spend(above.exits.size());
   StateMask mask;
   for (const uint32_t exit : above.exits) {
     const TokenTrie::Node& node = trie_.nodes()[exit];
@@ -143,6 +141,7 @@ StateMask MaskWalk::below_exits(const StateMask& above, State state) {
     mask.exits.insert(mask.exits.end(), above.exits.begin(), above.exits.end());
   }
   finish(mask);
+  mask.work = left - budget_.left();
   return mask;
 }
 
@@ -170,6 +169,7 @@ void MaskWalk::walk(uint32_t first, uint32_t end, uint32_t depth, State state, S
 
 // Replaces what lies behind `from` by what its configurations become. False: nothing.
 bool MaskWalk::take(const Level& from, uint8_t byte) {
+  budget_.spend(1);
   if (from.end - from.begin == 1) {
     const Configuration it = configurations_[from.begin];
     const CompiledGrammar::Step step = grammar_.step(it.state, byte);
@@ -184,19 +184,23 @@ bool MaskWalk::take(const Level& from, uint8_t byte) {
   }
   configurations_.resize(from.end);
   pool_.truncate(from.n_stacks);
-  for (size_t i = from.begin; i < from.end; ++i) {
+  step_.begin(from.end);
+  bool fits = true;
+  for (size_t i = from.begin; i < from.end && fits; ++i) {
     const Configuration it = configurations_[i];
-    // Too deep or too ambiguous: accept() would refuse it as well.
-    if (!advance(grammar_, pool_, it, byte, from.end, configurations_)) return false;
+    fits = step_.add(grammar_, pool_, it, byte, configurations_);
   }
-  return configurations_.size() > from.end;
+  budget_.spend(step_.work());
+  // Too deep or too ambiguous: accept() would refuse it as well.
+  return fits && configurations_.size() > from.end;
 }
 
-bool MaskWalk::reaches_unknown(const Level& level) const {
+bool MaskWalk::reaches_unknown(const Level& level) {
   for (size_t i = level.begin; i < level.end; ++i) {
     Configuration it = configurations_[i];
     while (grammar_.is_final(it.state)) {
       if (it.stack == StackPool::kUnknown) return true;
+      budget_.spend(1);
       it = {pool_.top(it.stack), pool_.below(it.stack)};
     }
   }
@@ -204,7 +208,7 @@ bool MaskWalk::reaches_unknown(const Level& level) const {
 }
 
 void MaskWalk::finish(StateMask& mask) const {
-  make_unique(mask.exits);
+  make_set(mask.exits);
   if (mask.tokens.size() * sizeof(uint32_t) > trie_.n_words() * sizeof(uint64_t)) {
     mask.bits.assign(trie_.n_words(), 0);
     for (const uint32_t token : mask.tokens) mask.bits[token / 64] |= uint64_t{1} << (token % 64);

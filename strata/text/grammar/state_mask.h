@@ -9,6 +9,7 @@
 #include "strata/text/grammar/compiled_grammar.h"
 #include "strata/text/grammar/stack_pool.h"
 #include "strata/text/grammar/token_trie.h"
+#include "strata/text/grammar/work_budget.h"
 
 namespace strata::text {
 
@@ -24,16 +25,20 @@ struct StateMask {
   // Nodes at which the rules above the unknown stack may have ended: tokens below them may go on in
   // the state on top of that stack. Ascending.
   std::vector<uint32_t> exits;
-  // What follows below the exits, by that state. The owner fills it, under its lock.
-  mutable std::unordered_map<CompiledGrammar::State, std::unique_ptr<StateMask>> below;
+  // What it took to make it, as the budget counts.
+  size_t work = 0;
+  // What follows below the exits, by that state. The owner fills it.
+  std::unordered_map<CompiledGrammar::State, std::unique_ptr<StateMask>> below;
 
   size_t n_bytes() const;
 };
 
 // Makes StateMasks by following automaton and tries together. One thread.
+// Errors: kUnsupported when the budget is used up, of nodes and states looked at.
 class MaskWalk {
  public:
-  MaskWalk(const CompiledGrammar& grammar, const TokenTrie& trie);
+  // All outlive it.
+  MaskWalk(const CompiledGrammar& grammar, const TokenTrie& trie, WorkBudget& budget);
 
   // For texts that begin in `state`, on an unknown stack.
   StateMask start_at(CompiledGrammar::State state);
@@ -51,13 +56,15 @@ class MaskWalk {
   void walk(uint32_t first, uint32_t end, uint32_t depth, CompiledGrammar::State state,
             StateMask& out);
   bool take(const Level& from, uint8_t byte);
-  bool reaches_unknown(const Level& level) const;
+  bool reaches_unknown(const Level& level);
   void finish(StateMask& mask) const;
   int levels_of(TokenTrie::Characters characters, CompiledGrammar::State state) const;
 
   const CompiledGrammar& grammar_;
   const TokenTrie& trie_;
+  WorkBudget& budget_;
   StackPool pool_;
+  ByteStep step_;
   std::vector<Configuration> configurations_;
   std::vector<Level> levels_;  // index: bytes behind the start of the walk
 };

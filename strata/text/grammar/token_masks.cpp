@@ -1,9 +1,9 @@
 #include "strata/text/grammar/token_masks.h"
 
 #include <algorithm>
-#include <mutex>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "strata/base/check.h"
@@ -13,7 +13,7 @@ namespace strata::text {
 
 class TokenMasks::Spare {
  public:
-  const StateMask& hold(StateMask mask) {
+  StateMask& hold(StateMask mask) {
     return *held_.emplace_back(std::make_unique<StateMask>(std::move(mask)));
   }
   bool holds(const StateMask& mask) const {
@@ -26,61 +26,51 @@ class TokenMasks::Spare {
 };
 
 TokenMasks::TokenMasks(std::shared_ptr<const CompiledGrammar> grammar,
-                       std::shared_ptr<const TokenTrie> trie, size_t max_cache_bytes)
+                       std::shared_ptr<const TokenTrie> trie, size_t max_cache_bytes,
+                       size_t max_work)
     : grammar_(std::move(grammar)),
       trie_(std::move(trie)),
       max_cache_bytes_(max_cache_bytes),
+      max_work_(max_work),
       by_state_(grammar_->n_states()) {}
 
-TokenMasks::~TokenMasks() {
-  for (const auto& slot : by_state_) delete slot.load(std::memory_order_acquire);
+TokenMasks::~TokenMasks() = default;
+
+bool TokenMasks::reserve(size_t n_bytes) {
+  if (n_cache_bytes_ + n_bytes > max_cache_bytes_) return false;
+  n_cache_bytes_ += n_bytes;
+  return true;
 }
 
-bool TokenMasks::reserve(size_t n_bytes) const {
-  if (n_cache_bytes_.fetch_add(n_bytes, std::memory_order_relaxed) + n_bytes <= max_cache_bytes_) {
-    return true;
+StateMask& TokenMasks::mask_of(CompiledGrammar::State state, Spare& spare, WorkBudget& budget) {
+  std::unique_ptr<StateMask>& kept = by_state_[state];
+  if (kept != nullptr) {
+    budget.spend(kept->work);
+    return *kept;
   }
-  n_cache_bytes_.fetch_sub(n_bytes, std::memory_order_relaxed);
-  return false;
+  StateMask made = MaskWalk(*grammar_, *trie_, budget).start_at(state);
+  if (!reserve(made.n_bytes())) return spare.hold(std::move(made));
+  kept = std::make_unique<StateMask>(std::move(made));
+  return *kept;
 }
 
-const StateMask& TokenMasks::mask_of(CompiledGrammar::State state, Spare& spare) const {
-  std::atomic<const StateMask*>& slot = by_state_[state];
-  if (const StateMask* known = slot.load(std::memory_order_acquire)) return *known;
-  StateMask made = MaskWalk(*grammar_, *trie_).start_at(state);
-  const size_t n_bytes = made.n_bytes();
-  if (!reserve(n_bytes)) return spare.hold(std::move(made));
-  auto kept = std::make_unique<StateMask>(std::move(made));
-  const StateMask* first = nullptr;
-  if (slot.compare_exchange_strong(first, kept.get(), std::memory_order_acq_rel)) {
-    return *kept.release();
+StateMask& TokenMasks::mask_below(StateMask& above, CompiledGrammar::State state, Spare& spare,
+                                  WorkBudget& budget) {
+  const auto found = above.below.find(state);
+  if (found != above.below.end()) {
+    budget.spend(found->second->work);
+    return *found->second;
   }
-  n_cache_bytes_.fetch_sub(n_bytes, std::memory_order_relaxed);
-  return *first;  // another thread was faster
+  StateMask made = MaskWalk(*grammar_, *trie_, budget).below_exits(above, state);
+  if (spare.holds(above) || !reserve(made.n_bytes())) return spare.hold(std::move(made));
+  return *(above.below[state] = std::make_unique<StateMask>(std::move(made)));
 }
 
-const StateMask& TokenMasks::mask_below(const StateMask& above, CompiledGrammar::State state,
-                                        Spare& spare) const {
-  {
-    const std::shared_lock lock(below_mutex_);
-    const auto found = above.below.find(state);
-    if (found != above.below.end()) return *found->second;
-  }
-  StateMask made = MaskWalk(*grammar_, *trie_).below_exits(above, state);
-  const size_t n_bytes = made.n_bytes();
-  if (spare.holds(above) || !reserve(n_bytes)) return spare.hold(std::move(made));
-  const std::unique_lock lock(below_mutex_);
-  const auto [entry, is_new] = above.below.try_emplace(state);
-  if (is_new) {
-    entry->second = std::make_unique<StateMask>(std::move(made));
-  } else {
-    n_cache_bytes_.fetch_sub(n_bytes, std::memory_order_relaxed);
-  }
-  return *entry->second;
-}
-
-void TokenMasks::apply(const StateMask& mask, std::span<uint64_t> out) const {
+void TokenMasks::apply(const StateMask& mask, std::span<uint64_t> out, WorkBudget& budget) const {
+  // Words are added several at a time.
+  constexpr size_t kWordsAStep = 8;
   const auto add = [&](std::span<const uint64_t> bits) {
+    budget.spend(bits.size() / kWordsAStep);
     for (size_t i = 0; i < bits.size(); ++i) out[i] |= bits[i];
   };
   if (mask.n_word_levels > 0) {
@@ -90,33 +80,36 @@ void TokenMasks::apply(const StateMask& mask, std::span<uint64_t> out) const {
     add(trie_->bits(TokenTrie::Characters::kText, mask.n_text_levels));
   }
   add(mask.bits);
+  budget.spend(1 + mask.tokens.size());
   for (const uint32_t token : mask.tokens) out[token / 64] |= uint64_t{1} << (token % 64);
 }
 
 // What a configuration allows: its state by itself, then further down the stack as far as tokens
 // reach.
 void TokenMasks::apply_chain(const Matcher& matcher, Configuration it, Spare& spare,
-                             std::span<uint64_t> out) const {
-  const StateMask* mask = &mask_of(it.state, spare);
-  apply(*mask, out);
+                             WorkBudget& budget, std::span<uint64_t> out) {
+  StateMask* mask = &mask_of(it.state, spare, budget);
+  apply(*mask, out, budget);
   while (!mask->exits.empty() && it.stack != StackPool::kBottom) {
-    mask = &mask_below(*mask, matcher.stacks().top(it.stack), spare);
-    apply(*mask, out);
+    mask = &mask_below(*mask, matcher.stacks().top(it.stack), spare, budget);
+    apply(*mask, out, budget);
     it.stack = matcher.stacks().below(it.stack);
   }
 }
 
-bool TokenMasks::mask(const Matcher& matcher, std::span<uint64_t> mask) const {
+bool TokenMasks::mask(const Matcher& matcher, std::span<uint64_t> mask) {
   STRATA_CHECK(&matcher.grammar() == grammar_.get());
   STRATA_CHECK(mask.size() == trie_->n_words());
   std::fill(mask.begin(), mask.end(), 0);
+  WorkBudget budget(max_work_,
+                    "the grammar is too ambiguous: it would take too long to find the tokens that "
+                    "may come next");
   Spare spare;
-  std::vector<Configuration> done;
+  std::unordered_set<uint64_t> done;
   for (Configuration it : matcher.configurations()) {
     // A rule that may have ended goes on as the one below it as well.
-    while (std::find(done.begin(), done.end(), it) == done.end()) {
-      done.push_back(it);
-      apply_chain(matcher, it, spare, mask);
+    while (done.insert(uint64_t{it.state} << 32 | it.stack).second) {
+      apply_chain(matcher, it, spare, budget, mask);
       if (it.stack == StackPool::kBottom || !grammar_->is_final(it.state)) break;
       it = {matcher.stacks().top(it.stack), matcher.stacks().below(it.stack)};
     }

@@ -1,10 +1,8 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 #include <span>
 #include <vector>
 
@@ -12,6 +10,7 @@
 #include "strata/text/grammar/matcher.h"
 #include "strata/text/grammar/state_mask.h"
 #include "strata/text/grammar/token_trie.h"
+#include "strata/text/grammar/work_budget.h"
 
 namespace strata::text {
 
@@ -19,14 +18,17 @@ class Tokenizer;
 
 // Which tokens may come next, for one grammar and one vocabulary. What a state of the grammar
 // allows is worked out when it is first met and kept; after that a mask is a copy and a few lists.
-// Any thread, also several at once: sessions of one grammar share it.
+// Sessions of one grammar share it. One thread at a time.
 class TokenMasks {
  public:
   static constexpr size_t kDefaultCacheBytes = size_t{64} << 20;
+  // Of one mask: some tens of walks over all tokens of a large vocabulary, which is what the worst
+  // grammars of use take; a quarter of a second or so.
+  static constexpr size_t kDefaultWork = 40'000'000;
 
   // Beyond max_cache_bytes nothing more is kept: masks stay right and become slow.
   TokenMasks(std::shared_ptr<const CompiledGrammar> grammar, std::shared_ptr<const TokenTrie> trie,
-             size_t max_cache_bytes = kDefaultCacheBytes);
+             size_t max_cache_bytes = kDefaultCacheBytes, size_t max_work = kDefaultWork);
   ~TokenMasks();
   TokenMasks(const TokenMasks&) = delete;
   TokenMasks& operator=(const TokenMasks&) = delete;
@@ -35,38 +37,41 @@ class TokenMasks {
   // the others. False: none is set; the vocabulary lacks the bytes that must follow.
   // Shapes: `mask` trie().n_words() words, token i in bit i % 64 of word i / 64. `matcher` follows
   // the same grammar.
-  bool mask(const Matcher& matcher, std::span<uint64_t> mask) const;
+  // Errors: kUnsupported if that takes more than max_work; the mask is undefined. Whether it does
+  //         depends on where the matcher stands and not on what is kept: work that was done once
+  //         counts each time.
+  bool mask(const Matcher& matcher, std::span<uint64_t> mask);
 
   const CompiledGrammar& grammar() const { return *grammar_; }
   // For the matchers that follow it.
   const std::shared_ptr<const CompiledGrammar>& shared_grammar() const { return grammar_; }
   const TokenTrie& trie() const { return *trie_; }
-  size_t n_cache_bytes() const { return n_cache_bytes_.load(std::memory_order_relaxed); }
+  size_t n_cache_bytes() const { return n_cache_bytes_; }
 
  private:
   class Spare;  // masks that the cache has no room for
 
-  const StateMask& mask_of(CompiledGrammar::State state, Spare& spare) const;
-  const StateMask& mask_below(const StateMask& above, CompiledGrammar::State state,
-                              Spare& spare) const;
-  void apply(const StateMask& mask, std::span<uint64_t> out) const;
-  void apply_chain(const Matcher& matcher, Configuration it, Spare& spare,
-                   std::span<uint64_t> out) const;
-  bool reserve(size_t n_bytes) const;
+  StateMask& mask_of(CompiledGrammar::State state, Spare& spare, WorkBudget& budget);
+  StateMask& mask_below(StateMask& above, CompiledGrammar::State state, Spare& spare,
+                        WorkBudget& budget);
+  void apply(const StateMask& mask, std::span<uint64_t> out, WorkBudget& budget) const;
+  void apply_chain(const Matcher& matcher, Configuration it, Spare& spare, WorkBudget& budget,
+                   std::span<uint64_t> out);
+  bool reserve(size_t n_bytes);
 
-  // Owners: also the sessions' matchers, and the front that keeps compiled grammars.
+  // Owners: also the sessions' matchers.
   std::shared_ptr<const CompiledGrammar> grammar_;
   // Owners: the masks of all grammars of a tokenizer.
   std::shared_ptr<const TokenTrie> trie_;
   const size_t max_cache_bytes_;
-  mutable std::atomic<size_t> n_cache_bytes_{0};
-  mutable std::vector<std::atomic<const StateMask*>> by_state_;  // owned
-  mutable std::shared_mutex below_mutex_;                        // of all StateMask::below
+  const size_t max_work_;
+  size_t n_cache_bytes_ = 0;
+  std::vector<std::unique_ptr<StateMask>> by_state_;
 };
 
 // The tokens of the bytes that must follow, as the tokenizer writes them, without those at the end
 // that a longer token might take the place of: they need no forward pass. Empty: there is a choice,
-// or the text may end.
+// or the text may end. Errors: as Matcher::accept().
 std::vector<int32_t> forced_tokens(const Matcher& matcher, const TokenTrie& trie,
                                    const Tokenizer& tokenizer, size_t max_bytes = 256);
 

@@ -5,7 +5,6 @@
 
 #include <random>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "strata/base/error.h"
@@ -80,7 +79,7 @@ std::vector<size_t> tokens_of(const Words& words) {
 }
 
 // Follows random allowed tokens and compares each mask with the trial of every token.
-void check_walk(const Grammar& grammar, const TokenMasks& masks, const TokenMasks& uncached,
+void check_walk(const Grammar& grammar, TokenMasks& masks, TokenMasks& uncached,
                 const std::shared_ptr<const CompiledGrammar>& compiled,
                 const Vocabulary& vocabulary, std::mt19937& random, int n_steps) {
   Matcher matcher(compiled);
@@ -123,8 +122,8 @@ TEST(TokenMasks, are_what_trying_each_token_gives) {
     ++n_grammars;
     const Vocabulary vocabulary = random_vocabulary(random);
     const auto trie = vocabulary.trie();
-    const TokenMasks masks(compiled, trie);
-    const TokenMasks uncached(compiled, trie, 0);
+    TokenMasks masks(compiled, trie);
+    TokenMasks uncached(compiled, trie, 0);
     for (int walk = 0; walk < 2 && !HasFatalFailure(); ++walk) {
       check_walk(grammar, masks, uncached, compiled, vocabulary, random, 8);
     }
@@ -156,8 +155,8 @@ TEST(TokenMasks, of_typical_grammars) {
     const auto compiled = compile(grammar);
     const Vocabulary vocabulary = random_vocabulary(random, "(),[]{}: 0123\\\"\n.-");
     const auto trie = vocabulary.trie();
-    const TokenMasks masks(compiled, trie);
-    const TokenMasks uncached(compiled, trie, 0);
+    TokenMasks masks(compiled, trie);
+    TokenMasks uncached(compiled, trie, 0);
     for (int walk = 0; walk < 6; ++walk) {
       check_walk(grammar, masks, uncached, compiled, vocabulary, random, 25);
       if (HasFatalFailure()) return;
@@ -168,7 +167,7 @@ TEST(TokenMasks, of_typical_grammars) {
 TEST(TokenMasks, end_tokens_when_the_text_may_end) {
   Vocabulary vocabulary{{"a", "b", "</s>", "ab"}, {2, 1}};
   const auto compiled = compile(parse_gbnf("root ::= \"a\" \"b\""));
-  const TokenMasks masks(compiled, vocabulary.trie());
+  TokenMasks masks(compiled, vocabulary.trie());
   Matcher matcher(compiled);
   Words mask(1);
   EXPECT_TRUE(masks.mask(matcher, mask));
@@ -188,7 +187,7 @@ TEST(TokenMasks, characters_cut_between_tokens) {
                                "b", "\xE4"},
                               {}};
   const auto compiled = compile(parse_gbnf("root ::= \"\xC3\xA9\" \"b\""));
-  const TokenMasks masks(compiled, vocabulary.trie());
+  TokenMasks masks(compiled, vocabulary.trie());
   Matcher matcher(compiled);
   Words mask(1);
   masks.mask(matcher, mask);
@@ -202,8 +201,8 @@ TEST(TokenMasks, a_full_cache_only_costs_time) {
   std::mt19937 random(3);
   const Vocabulary vocabulary = random_vocabulary(random, "[]{},: 01\\\"");
   const auto compiled = compile(json_value_grammar());
-  const TokenMasks masks(compiled, vocabulary.trie(), 3000);
-  const TokenMasks uncached(compiled, vocabulary.trie(), 0);
+  TokenMasks masks(compiled, vocabulary.trie(), 3000);
+  TokenMasks uncached(compiled, vocabulary.trie(), 0);
   for (int walk = 0; walk < 4; ++walk) {
     check_walk(json_value_grammar(), masks, uncached, compiled, vocabulary, random, 20);
     if (HasFatalFailure()) return;
@@ -212,20 +211,63 @@ TEST(TokenMasks, a_full_cache_only_costs_time) {
   EXPECT_LE(masks.n_cache_bytes(), 3000u);
 }
 
-TEST(TokenMasks, are_shared_by_threads) {
-  std::mt19937 random(4);
-  const Vocabulary vocabulary = random_vocabulary(random, "[]{},: 01\\\"");
-  const auto compiled = compile(json_value_grammar());
-  const TokenMasks masks(compiled, vocabulary.trie());
-  const TokenMasks uncached(compiled, vocabulary.trie(), 0);
-  std::vector<std::thread> threads;
-  for (uint32_t seed = 0; seed < 4; ++seed) {
-    threads.emplace_back([&, seed] {
-      std::mt19937 own(seed);
-      check_walk(json_value_grammar(), masks, uncached, compiled, vocabulary, own, 30);
-    });
+// Each character doubles the ways to read the text.
+constexpr const char* kDoubles =
+    "root ::= f\n"
+    "f ::= [ -~] (f | g) \"1\" | [ -~]\n"
+    "g ::= [ -~] (f | g) \"2\" | [ -~]\n";
+
+TEST(TokenMasks, work_without_end_is_refused) {
+  Vocabulary vocabulary;
+  std::mt19937 random(5);
+  for (int i = 0; i < 20'000; ++i) {
+    std::string word;
+    for (uint32_t n = 1 + random() % 12; n > 0; --n) word += static_cast<char>('a' + random() % 26);
+    vocabulary.pieces.push_back(word);
   }
-  for (std::thread& thread : threads) thread.join();
+  const auto compiled = compile(parse_gbnf(kDoubles));
+  TokenMasks masks(compiled, vocabulary.trie(), TokenMasks::kDefaultCacheBytes, 1'000'000);
+  Words mask(masks.trie().n_words());
+  const Matcher matcher(compiled);
+  try {
+    masks.mask(matcher, mask);
+    ADD_FAILURE() << "no error";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), ErrorCode::kUnsupported);
+    EXPECT_THAT(e.what(), ::testing::HasSubstr("too ambiguous"));
+  }
+}
+
+// Whether a mask takes too much work is no matter of what was asked before: kept or not, the same.
+TEST(TokenMasks, work_counts_the_same_when_it_is_kept) {
+  std::mt19937 random(6);
+  const Vocabulary vocabulary = random_vocabulary(random, "[]{},: 01\\\"");
+  const auto trie = vocabulary.trie();
+  const auto compiled = compile(json_value_grammar());
+  const auto refuses = [&](TokenMasks& masks, const Matcher& matcher) {
+    Words mask(trie->n_words());
+    try {
+      masks.mask(matcher, mask);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  int n_refused = 0, n_made = 0;
+  for (size_t work = 50; work < 5000; work += work / 4) {
+    TokenMasks kept(compiled, trie, TokenMasks::kDefaultCacheBytes, work);
+    for (const std::string_view text :
+         {"", "[", "[{", "[{\"", "[{\"a\":", "[{\"a\":[1", "[{\"a\":[1]}"}) {
+      Matcher matcher(compiled);
+      ASSERT_TRUE(matcher.accept(text));
+      TokenMasks fresh(compiled, trie, 0, work);
+      const bool refused = refuses(fresh, matcher);
+      for (int again = 0; again < 3; ++again) EXPECT_EQ(refuses(kept, matcher), refused) << text;
+      ++(refused ? n_refused : n_made);
+    }
+  }
+  EXPECT_GT(n_refused, 10);
+  EXPECT_GT(n_made, 10);
 }
 
 TEST(ForcedTokens, as_the_tokenizer_writes_them) {

@@ -1,6 +1,7 @@
 #include "strata/quant/types.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "strata/base/check.h"
@@ -47,7 +48,7 @@ constexpr TypeTraits with_encode(TypeTraits t, void (*encode)(const float*, std:
   return t;
 }
 
-// Ascending by id: find_type searches by halving.
+// Ascending by id.
 constexpr TypeTraits kTypes[] = {
     floats(kF32, "F32", 4, decode_f32, encode_f32),
     floats(kF16, "F16", 2, decode_f16, encode_f16),
@@ -83,6 +84,17 @@ constexpr TypeTraits kTypes[] = {
 };
 static_assert(std::ranges::is_sorted(kTypes, {}, &TypeTraits::type));
 
+// By id, since products ask several times each; -1: none.
+constexpr size_t kIds = static_cast<size_t>(std::end(kTypes)[-1].type) + 1;
+constexpr auto kPlaceOfId = [] {
+  std::array<int8_t, kIds> places{};
+  places.fill(-1);
+  for (size_t i = 0; i < std::size(kTypes); ++i) {
+    places[static_cast<size_t>(kTypes[i].type)] = static_cast<int8_t>(i);
+  }
+  return places;
+}();
+
 struct Reserved {
   uint32_t id;
   std::string_view name;
@@ -96,10 +108,8 @@ char upper(char c) { return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + '
 std::span<const TypeTraits> all_types() { return kTypes; }
 
 const TypeTraits* find_type(uint32_t gguf_id) {
-  const auto* found =
-      std::ranges::lower_bound(kTypes, static_cast<Type>(gguf_id), {}, &TypeTraits::type);
-  if (found == std::end(kTypes) || found->type != static_cast<Type>(gguf_id)) return nullptr;
-  return found;
+  if (gguf_id >= kIds || kPlaceOfId[gguf_id] < 0) return nullptr;
+  return &kTypes[kPlaceOfId[gguf_id]];
 }
 
 const TypeTraits* find_type(std::string_view name) {

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 #include <set>
 
 #include "strata/base/format.h"
@@ -88,6 +91,34 @@ TEST(RouterTopkOp, OfEqualsTheLowerIdFirst) {
 }
 
 // Whatever the weights hold, the ids are distinct experts: nothing reads outside a table.
+// Few values, many times each, in blocks and scattered; some are minus infinity.
+TEST(RouterTopkOp, F130_TiesGoToTheLowerIdAtEverySize) {
+  testing::Rng rng(4);
+  const std::array<float, 6> levels = {1, 0, -1, -2.5F, -4, -kInf};
+  for (const int n : {1, 2, 7, 16, 17, 63, 64, 65, 255, 1000, 4097, 30000, 100000}) {
+    for (const bool blocks : {false, true}) {
+      std::vector<float> draws = testing::normal(rng, n, 2), logits(static_cast<size_t>(n));
+      for (size_t i = 0; i < logits.size(); ++i) {
+        const float draw = draws[blocks ? i / 16 * 16 : i];
+        logits[i] = levels[std::min(levels.size() - 1, static_cast<size_t>(std::abs(draw)))];
+      }
+      logits[static_cast<size_t>(n) / 2] = 0;  // not all are minus infinity
+      std::vector<int32_t> wanted(static_cast<size_t>(n));
+      std::iota(wanted.begin(), wanted.end(), 0);
+      std::ranges::stable_sort(wanted, std::greater<>(),
+                               [&](int32_t id) { return logits[static_cast<size_t>(id)]; });
+      for (const int top_k : {1, 2, 10, 64}) {
+        if (top_k > n) continue;
+        const std::vector<int32_t> first(wanted.begin(), wanted.begin() + top_k);
+        for (const auto& machine : testing::machines()) {
+          EXPECT_EQ(route(*machine, logits, 1, 1, top_k).id, first)
+              << top_k << " of " << n << (blocks ? " in blocks" : "");
+        }
+      }
+    }
+  }
+}
+
 TEST(RouterTopkOp, BrokenLogitsGiveIdsInRange) {
   const std::vector<std::vector<float>> cases = {
       std::vector<float>(8, kNan),

@@ -210,6 +210,8 @@ void multiply(const DotArgs& a) {
     if (a.n_rows == 1) return multiply_few<T, 1, kAllBlocks, TilePanel<T>>(a, segments);
     if constexpr (T::kFewRows > 1) {
       if (a.n_rows == 2) return multiply_few<T, 2, kAllBlocks, TilePanel<T>>(a, segments);
+      // Windows of guesses: a group that is not full costs as much as a full one.
+      if (a.n_rows == 3) return multiply_few<T, 3, kAllBlocks, TilePanel<T>>(a, segments);
       if (a.n_rows <= T::kFewRows) return multiply_few<T, 4, kAllBlocks, TilePanel<T>>(a, segments);
     }
     return multiply_many<T, TilePanel<T>>(a, segments);

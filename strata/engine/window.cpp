@@ -1,6 +1,7 @@
 #include "strata/engine/window.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <numeric>
 #include <set>
@@ -111,6 +112,37 @@ WindowTimes time_window(model::Instance& instance, int64_t context, int rows, in
   }
   times.one_experts = one_count.mean();
   times.window_experts = window_count.mean();
+  return times;
+}
+
+DraftTimes time_drafts(model::Instance& instance, int rounds, const Clock& clock) {
+  constexpr std::array<int32_t, 2> kIds = {1, 2}, kSources = {0, 1};
+  model::Model& model = instance.model();
+  STRATA_CHECK(model.draft_states() != nullptr && rounds > 0);
+  // Their residuals are those that the passes start from.
+  Window(instance, 1, 1, 1, clock).step(std::span(kIds).first(1));
+  model::SessionState cells(*model.draft_states(), 2);
+  const auto pass = [&](size_t n_rows) {
+    const Clock::TimePoint begun = clock.now();
+    const int32_t output = static_cast<int32_t>(n_rows) - 1;
+    model.begin_step();
+    model.add(cells, std::span(kIds).first(n_rows));
+    model.inputs().set_sources(std::span(kSources).first(n_rows));
+    model.inputs().set_outputs(std::span(&output, 1));
+    model.inputs().upload();
+    model.draft();
+    model.draft_head();
+    instance.wait("drafts");
+    cells.commit(0);
+    const std::chrono::duration<double, std::milli> time = clock.now() - begun;
+    return time.count();
+  };
+  DraftTimes times;
+  for (int i = 0; i < rounds; ++i) {
+    const double first_ms = pass(2), next_ms = pass(1);
+    times.first_ms = i == 0 ? first_ms : std::min(times.first_ms, first_ms);
+    times.next_ms = i == 0 ? next_ms : std::min(times.next_ms, next_ms);
+  }
   return times;
 }
 

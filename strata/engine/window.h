@@ -23,4 +23,13 @@ struct WindowTimes {
 WindowTimes time_window(model::Instance& instance, int64_t context, int rows, int rounds,
                         uint64_t seed, const Clock& clock = steady_clock());
 
+// The draft layer: a pass that reads two tokens and guesses one, and one that goes on from a guess.
+struct DraftTimes {
+  double first_ms = 0, next_ms = 0;  // the least of the rounds
+};
+
+// Of made-up tokens, without sampling. The instance is loaded with its draft layer, and no request
+// runs. Errors: as those of a step.
+DraftTimes time_drafts(model::Instance& instance, int rounds, const Clock& clock = steady_clock());
+
 }  // namespace strata::engine

@@ -18,6 +18,12 @@ constexpr double kTrialShare = 0.015;
 constexpr int kTrials = 6;
 // Until a window of several rows was measured: what a row more costs, in rows. Far more on a card.
 constexpr double kRowCost = 0.35;
+// Of a deviation, what goes to the common factor and what to the kind of step that was measured;
+// the first measurements of a kind are about it alone.
+constexpr double kOfFactor = 1.0 / 16, kOfMean = 1.0 / 64;
+constexpr int kNew = 4;
+// What one measurement may be off, and the first one of a kind from what was expected.
+constexpr double kMostOff = 1.5, kFirstMostOff = 3;
 
 }  // namespace
 
@@ -35,23 +41,49 @@ double Acceptance::share(int depth, double prior) const {
          (static_cast<double>(n_[at]) + kPriorWeight);
 }
 
-void StepCosts::blend(Mean& mean, double ms) {
-  // One step that was disturbed says nothing about the next.
-  if (mean.n >= 4) ms = std::min(ms, 3 * mean.ms);
+void StepCosts::blend(Mean& mean, double ms, double expected) {
+  if (!(ms > 0)) return;
+  const double wanted = mean.n > 0 ? factor_ * mean.ms : expected;
+  // One measurement that was disturbed says nothing about the next.
+  const double most = mean.n == 0 ? kFirstMostOff : kMostOff;
+  const double ratio = wanted > 0 ? std::clamp(ms / wanted, 1 / most, most) : 1;
+  if (mean.n == 0) mean.ms = (wanted > 0 ? wanted : ms) / factor_;
   ++mean.n;
-  mean.ms += (ms - mean.ms) / std::min(mean.n, 16);
+  const bool is_new = mean.n <= kNew;
+  if (!is_new) factor_ *= 1 + (ratio - 1) * kOfFactor;
+  mean.ms *= 1 + (ratio - 1) * (is_new ? 1.0 / mean.n : kOfMean);
 }
 
 void StepCosts::add_step(int rows, double ms) {
-  if (rows < 1 || !(ms > 0)) return;
+  if (rows < 1) return;
+  const double expected = factor_ * line(rows);
   if (static_cast<size_t>(rows) > steps_.size()) steps_.resize(static_cast<size_t>(rows));
-  blend(steps_[static_cast<size_t>(rows) - 1], ms);
+  blend(steps_[static_cast<size_t>(rows) - 1], ms, expected);
 }
 
-double StepCosts::step(int rows) const {
+void StepCosts::set_step(int rows, double ms) {
+  if (static_cast<size_t>(rows) > steps_.size()) steps_.resize(static_cast<size_t>(rows));
+  steps_[static_cast<size_t>(rows) - 1] = {.ms = ms, .n = kNew};
+}
+
+void StepCosts::set_drafts(double first_ms, double next_ms) {
+  // Behind a step of answers the layer's weights are in no cache: the first real ones count more.
+  first_draft_ = {.ms = first_ms, .n = 1};
+  next_draft_ = {.ms = next_ms, .n = 1};
+}
+
+double StepCosts::at(int rows) const {
+  double least = 0;
+  for (size_t i = static_cast<size_t>(rows) - 1; i < steps_.size(); ++i) {
+    if (steps_[i].n > 0 && (least == 0 || steps_[i].ms < least)) least = steps_[i].ms;
+  }
+  return steps_[static_cast<size_t>(rows) - 1].n > 0 ? least : 0;
+}
+
+double StepCosts::line(int rows) const {
   int before = 0, below = 0, above = 0;  // sizes that were measured
   for (int size = 1; size <= static_cast<int>(steps_.size()) && above == 0; ++size) {
-    if (mean(size).n == 0) continue;
+    if (at(size) == 0) continue;
     if (size > rows) {
       above = size;
     } else {
@@ -59,19 +91,20 @@ double StepCosts::step(int rows) const {
     }
   }
   const auto usual = [](int n) { return 1 + kRowCost * (n - 1); };
-  if (below == 0) return above == 0 ? 0 : mean(above).ms * usual(rows) / usual(above);
-  if (below == rows) return mean(below).ms;
+  if (below == 0) return above == 0 ? 0 : at(above) * usual(rows) / usual(above);
+  if (below == rows) return at(below);
   const int other = above > 0 ? above : before;
-  const double slope = other > 0 ? (mean(other).ms - mean(below).ms) / (other - below)
-                                 : mean(below).ms * kRowCost / usual(below);
-  // A row more is never free, whatever the clock said.
-  return mean(below).ms + std::max(slope, 0.0) * (rows - below);
+  const double slope =
+      other > 0 ? (at(other) - at(below)) / (other - below) : at(below) * kRowCost / usual(below);
+  return at(below) + slope * (rows - below);
 }
+
+double StepCosts::step(int rows) const { return factor_ * line(rows); }
 
 double StepCosts::draft(int depth) const {
   if (depth == 0) return 0;
   const double next = next_draft_.n > 0 ? next_draft_.ms : first_draft_.ms;
-  return first_draft_.ms + next * (depth - 1);
+  return factor_ * (first_draft_.ms + next * (depth - 1));
 }
 
 double DepthChoice::tokens(int n, const Experience& everywhere) const {

@@ -23,29 +23,41 @@ class Acceptance {
 };
 
 // What steps cost, measured. In any unit of time.
+//
+// Two things change a measured time: what the work is, and what else the machine does. Sizes that
+// nobody chooses are not measured again, so if each had a mean of its own, one that was measured in
+// a bad moment would look dear for ever, and all of them cheap as soon as the machine got slower.
+// Hence a common factor, which every measurement moves quickly, and what the sizes cost against
+// each other, which moves slowly.
 class StepCosts {
  public:
   // A step of so many rows of answers, and nothing else.
   void add_step(int rows, double ms);
   // A pass of the draft layer that keeps up, with a first guess, and one that goes on.
-  void add_first_draft(double ms) { blend(first_draft_, ms); }
-  void add_next_draft(double ms) { blend(next_draft_, ms); }
+  void add_first_draft(double ms) { blend(first_draft_, ms, 0); }
+  void add_next_draft(double ms) { blend(next_draft_, ms, 0); }
+  // The same of measurements that were made with care, before the first step.
+  void set_step(int rows, double ms);
+  void set_drafts(double first_ms, double next_ms);
 
   bool known() const { return !steps_.empty(); }
-  // Between sizes that were measured on a straight line; beyond the last as it rose to there.
+  // Between sizes that were measured on a straight line; beyond the last as it rose to there. Never
+  // more than a larger step.
   double step(int rows) const;
   double draft(int depth) const;
 
  private:
   struct Mean {
-    double ms = 0;
+    double ms = 0;  // where the common factor is 1
     int n = 0;
   };
-  static void blend(Mean& mean, double ms);
-  const Mean& mean(int rows) const { return steps_[static_cast<size_t>(rows) - 1]; }
+  void blend(Mean& mean, double ms, double expected);
+  double at(int rows) const;  // 0: not measured
+  double line(int rows) const;
 
   std::vector<Mean> steps_;  // i: of i + 1 rows
   Mean first_draft_, next_draft_;
+  double factor_ = 1;
 };
 
 // What a source did for all sessions together: where a new session begins, and what trials may

@@ -118,5 +118,35 @@ TEST(StepCosts, BetweenAndBeyondWhatWasMeasured) {
   EXPECT_LT(costs.step(1), 12);
 }
 
+// While the machine is busy one size is measured; the others must look neither cheap then nor dear
+// afterwards.
+TEST(StepCosts, ABusyMachineChangesAllSizes) {
+  StepCosts costs;
+  costs.set_step(1, 10), costs.set_step(2, 14), costs.set_step(3, 18);
+  costs.set_drafts(2, 1);
+  for (int i = 0; i < 200; ++i) costs.add_step(2, 28);
+  EXPECT_NEAR(costs.step(2), 28, 1);
+  EXPECT_GT(costs.step(3), 30);
+  EXPECT_GT(costs.draft(1), 3);
+  for (int i = 0; i < 200; ++i) costs.add_step(2, 14);
+  EXPECT_NEAR(costs.step(2), 14, 0.5);
+  EXPECT_NEAR(costs.step(3), 18, 1);
+  EXPECT_NEAR(costs.draft(2), 3, 0.3);
+}
+
+TEST(StepCosts, WhatSizesCostAgainstEachOtherIsLearned) {
+  StepCosts costs;
+  costs.set_step(1, 10), costs.set_step(3, 18);
+  for (int i = 0; i < 600; ++i) costs.add_step(i % 2 == 0 ? 1 : 3, i % 2 == 0 ? 10 : 25);
+  EXPECT_NEAR(costs.step(3) / costs.step(1), 2.5, 0.15);
+}
+
+TEST(StepCosts, ALargerStepIsNeverCheaper) {
+  StepCosts costs;
+  costs.set_step(1, 10), costs.set_step(2, 30), costs.set_step(4, 20);
+  for (int rows = 1; rows < 9; ++rows) EXPECT_LE(costs.step(rows), costs.step(rows + 1)) << rows;
+  EXPECT_EQ(costs.step(2), 20);
+}
+
 }  // namespace
 }  // namespace strata::engine

@@ -172,6 +172,37 @@ TEST(Drafting, F068_SampledAnswersAreTheSame) {
   EXPECT_GT(all_right, 50u) << "guesses were right, penalties and all";
 }
 
+// Several answers at once, all drafted.
+TEST(Drafting, F068_TwoHundredSeedsAtTwoTemperatures) {
+  constexpr uint64_t kSeeds = 200;
+  const auto ask = [](TinyEngine& engine) {
+    for (uint64_t i = 0; i < 2 * kSeeds; ++i) {
+      engine.submit(i + 1, prompt(12 + static_cast<int>(i % 7), static_cast<int>(i)), 20,
+                    [&](wire::Submit& s) {
+                      s.sampling.temperature = i % 2 == 0 ? 0.7F : 1.3F;
+                      s.sampling.top_p = 0.9F;
+                      s.sampling.presence_penalty = 0.4F;
+                      s.sampling.frequency_penalty = 0.2F;
+                      s.sampling.repetition_penalty = 1.1F;
+                      s.sampling.repetition_window = 16;
+                      s.sampling.seed = i / 2;
+                    });
+    }
+    engine.run_all();
+  };
+  TinyEngine plain({.slots = 6});
+  ask(plain);
+  TinyOptions options = with_spec(4);
+  options.slots = 6;
+  TinyEngine drafted(options);
+  ask(drafted);
+  for (uint64_t i = 1; i <= 2 * kSeeds; ++i) {
+    ASSERT_EQ(plain[i].ids.size(), 20u) << i;
+    EXPECT_EQ(drafted[i].ids, plain[i].ids) << i;
+  }
+  EXPECT_GT(drafted.engine().pulse().work.drafts.guessed.at(3), kSeeds) << "they were drafted";
+}
+
 // The end of an answer anywhere inside a window.
 TEST(Drafting, F069_EndsInsideAWindow) {
   const std::vector<int32_t> ids = prompt(20, 6);

@@ -1,6 +1,7 @@
 #include "strata/engine/engine.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "strata/base/error.h"
@@ -61,23 +62,34 @@ void Engine::prepare(const std::function<void(Bytes, Bytes)>& progress) {
   instance_.seal();
 }
 
-// What a window of several rows costs, before the first answer depends on it. Steps of answers go
-// on measuring.
+// What a window of several rows costs, before the first answer depends on it: the least of some, as
+// whatever else runs can only add to it. Steps of answers go on measuring.
 void Engine::measure_windows() {
-  constexpr double kSlowMs = 20;  // a step; then one round has to do
-  int rounds = 3;
+  constexpr double kBudgetMs = 25;  // for a size
+  constexpr int kMostRounds = 24;
   const auto least = [](const std::vector<double>& ms) { return *std::ranges::min_element(ms); };
   const model::ModelOptions& options = instance_.options();
   const int64_t context = std::min<int64_t>(64, options.max_context - options.window);
   if (context < 1) return;
   const int most = std::min(options.window, options.chunk);
-  for (const int rows : std::set<int>{2, (most + 2) / 2, most}) {
+  // The first one is there to learn how long a round takes.
+  double one_ms = least(time_window(instance_, context, 1, 1, 1, clock_).one_ms);
+  std::map<int, double> window_ms;
+  for (const int rows : std::set<int>{2, 3, 4, (most + 2) / 2, most}) {
     if (rows < 2 || rows > most) continue;
-    const WindowTimes times = time_window(instance_, context, rows, rounds, 1, clock_);
-    if (least(times.one_ms) > kSlowMs) rounds = 1;
-    drafter_.costs().add_step(1, least(times.one_ms));
-    drafter_.costs().add_step(rows, least(times.window_ms));
+    const int rounds = static_cast<int>(kBudgetMs / (one_ms * (rows + 1)));
+    const WindowTimes times =
+        time_window(instance_, context, rows, std::clamp(rounds, 1, kMostRounds), 1, clock_);
+    one_ms = std::min(one_ms, least(times.one_ms));
+    window_ms[rows] = least(times.window_ms);
   }
+  StepCosts& costs = drafter_.costs();
+  costs.set_step(1, one_ms);
+  for (const auto& [rows, ms] : window_ms) costs.set_step(rows, ms);
+  if (instance_.model().draft_states() == nullptr || options.chunk < 2) return;
+  const DraftTimes drafts =
+      time_drafts(instance_, one_ms * kMostRounds > kBudgetMs ? 2 : kMostRounds, clock_);
+  costs.set_drafts(drafts.first_ms, drafts.next_ms);
 }
 
 // A full chunk through every op, so that what cannot work shows before READY, and the pages of
@@ -255,7 +267,14 @@ void Engine::keep_prompts(const StepPlan& plan) {
     Request& request = *part.request;
     if (request.keep_at.empty() || request.n_read < request.keep_at.front()) continue;
     request.keep_at.erase(request.keep_at.begin());
-    if (!request.ended) keep(request);
+    if (request.ended) continue;
+    keep(request);
+    // The next turn goes on from here where the template shows an answer otherwise than it was
+    // written, without its reasoning for example.
+    const std::vector<int32_t>& starts = request.submit.boundaries;
+    if (!starts.empty() && request.n_read == static_cast<size_t>(starts.back())) {
+      cache_.want_file(request.session->ids());
+    }
   }
 }
 

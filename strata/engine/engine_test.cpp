@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <future>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "strata/base/error.h"
 #include "strata/base/format.h"
@@ -156,6 +158,62 @@ TEST(Engine, F113_CancelFreesTheSlotWhereverTheRequestIs) {
   EXPECT_TRUE(engine[2].progress.empty()) << "it was never started";
   EXPECT_EQ(engine[3].ids, alone(prompt(8, 3), 4));
   EXPECT_EQ(engine.instance().model().states().n_free_slots(), 1);
+}
+
+// Requests that come and go at any moment, in several slots, with guesses and kept states.
+TEST(Engine, FiveHundredRequestsThatComeAndGoLeaveNothing) {
+  constexpr int kRequests = 500;
+  TinyOptions options{.slots = 4, .chunk = 16, .mtp = true};
+  options.drafts = {.most = 4, .automatic = false};
+  options.cache.bytes = Bytes{1} << 20;
+  TinyEngine engine(options);
+  std::mt19937 random(5);
+  const auto draw = [&](int n) { return static_cast<int>(random() % static_cast<uint32_t>(n)); };
+  std::vector<bool> cancelled(kRequests + 1);
+  int n_asked = 0;
+  const auto cancel_one = [&] {
+    const int id = 1 + draw(n_asked);
+    cancelled[static_cast<size_t>(id)] = true;
+    engine.engine().command(static_cast<wire::RequestId>(id), wire::Cancel{});
+  };
+  while (n_asked < kRequests) {
+    for (int n = draw(4); n > 0 && n_asked < kRequests; --n) {
+      ++n_asked;
+      engine.submit(static_cast<wire::RequestId>(n_asked), prompt(1 + n_asked % 60, n_asked % 8),
+                    1 + n_asked % 20);
+    }
+    // Lately asked ones are still at work.
+    if (n_asked > 0 && draw(2) == 0) {
+      const int id = std::max(1, n_asked - draw(6));
+      cancelled[static_cast<size_t>(id)] = true;
+      engine.engine().command(static_cast<wire::RequestId>(id), wire::Cancel{});
+    }
+    if (n_asked > 0 && draw(5) == 0) cancel_one();
+    engine.engine().step();
+  }
+  engine.run_all();
+  int n_cut = 0;
+  for (int id = 1; id <= kRequests; ++id) {
+    const TinyEngine::Answer& answer = engine[static_cast<wire::RequestId>(id)];
+    ASSERT_EQ(answer.n_terminal, 1) << id;
+    const bool cut = answer.finished && answer.finished->reason == wire::Reason::kCancelled;
+    ASSERT_TRUE(!cut || cancelled[static_cast<size_t>(id)]) << id;
+    n_cut += cut ? 1 : 0;
+    if (!cut && id % 10 == 0) {
+      EXPECT_EQ(answer.ids, alone(prompt(1 + id % 60, id % 8), 1 + id % 20)) << id;
+    }
+  }
+  EXPECT_GT(n_cut, 50);
+  EXPECT_LT(n_cut, 450);
+  // What is left are the kept states: without them every page is free.
+  model::Model& model = engine.instance().model();
+  for (model::StatePools* pools : {&model.states(), model.draft_states()}) {
+    EXPECT_EQ(pools->n_free_slots(), options.slots);
+    EXPECT_EQ(pools->n_unreserved_pages(), pools->n_pages());
+    const std::vector<int32_t> all = pools->take_pages(pools->n_pages());
+    pools->give_pages(all);
+    EXPECT_EQ(pools->n_free_pages(), pools->n_pages());
+  }
 }
 
 TEST(Engine, AStopIdEndsTheAnswer) {

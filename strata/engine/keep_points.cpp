@@ -42,6 +42,7 @@ std::vector<size_t> keep_points(std::span<const int32_t> text, std::span<const i
   };
   add(n_common);
   add(last_message(text, boundaries, tokenizer));
+  if (!boundaries.empty() && boundaries.front() > 0) add(static_cast<size_t>(boundaries.front()));
   const size_t least = std::max(kSpacing, text.size() / kSpaces);
   const size_t spacing = (least + chunk - 1) / chunk * chunk;
   for (size_t point = n_cached + spacing; point < text.size(); point += spacing) add(point);

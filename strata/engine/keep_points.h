@@ -10,7 +10,8 @@
 namespace strata::engine {
 
 // Tokens of a prompt after which its state is kept, rising: where it parts from another
-// conversation, where its last message begins, and every few hundred tokens (at least an eighth of
+// conversation, where its first message ends (many conversations begin with the same one) and its
+// last one begins, and every few hundred tokens (at least an eighth of
 // the prompt, in whole chunks). None within PrefixCache::kLeastTokens of the one before it, of what
 // is there already (n_cached), or of nothing; each leaves a token to compute.
 // boundaries: where messages begin. Without them a message begins at a control token behind an

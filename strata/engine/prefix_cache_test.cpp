@@ -244,6 +244,23 @@ TEST(StateFiles, F056_ConversationsSurviveTheEngine) {
   }
 }
 
+// A template may show an answer otherwise than it was written: then the next turn parts from this
+// one where the answer's message begins.
+TEST(StateFiles, F056_TheLastMessageSurvivesAsWell) {
+  const Folder folder;
+  TinyOptions options = cached();
+  options.cache.folder = folder.path();
+  const Ids first = prompt(100, 1);
+  {
+    TinyEngine engine(options);
+    engine.submit(1, first, 6, [](wire::Submit& s) { s.boundaries = {40, 90}; });
+    engine.run_all();
+  }
+  EXPECT_EQ(folder.files().size(), 2u);
+  const Ids begun(first.begin(), first.begin() + 90);
+  EXPECT_EQ(Asked(options)(begun + prompt(20, 5)), 90);
+}
+
 TEST(StateFiles, F056_DamagedFilesAreLeftAlone) {
   const Folder folder;
   TinyOptions options = cached();
@@ -334,6 +351,8 @@ TEST(KeepPoints, WhereConversationsPartAndMessagesBegin) {
   using Points = std::vector<size_t>;
   EXPECT_EQ(keep_points(text, {}, 0, 700, 64, tokenizer), (Points{512, 700, 1024, 1536}));
   EXPECT_EQ(keep_points(text, Ids{10, 1900}, 1500, 1500, 64, tokenizer), (Points{1900}));
+  EXPECT_EQ(keep_points(text, Ids{300, 800, 1900}, 0, 0, 512, tokenizer),
+            (Points{300, 512, 1024, 1536, 1900}));
   EXPECT_EQ(keep_points(text, Ids{1990}, 1980, 1985, 64, tokenizer), Points());
   EXPECT_EQ(keep_points(prompt(20, 1), {}, 0, 5, 64, tokenizer), Points());
   int32_t control = 0;

@@ -1,5 +1,7 @@
 #include "strata/text/prompt.h"
 
+#include <algorithm>
+#include <span>
 #include <string_view>
 
 #include "strata/base/error.h"
@@ -41,6 +43,18 @@ bool ends_in_reasoning(const std::vector<RenderedSegment>& segments) {
   return open != std::string_view::npos && trimmed(tail.substr(open + kOpen.size())).empty();
 }
 
+std::vector<int32_t> message_starts(const Tokenizer& tokenizer, std::span<const int32_t> ids) {
+  std::vector<int32_t> starts;
+  const std::span<const int32_t> ends = tokenizer.stop_ids();
+  for (size_t i = 1; i < ids.size(); ++i) {
+    if (tokenizer.is_control(ids[i]) && !tokenizer.is_control(ids[i - 1]) &&
+        std::ranges::find(ends, ids[i]) == ends.end()) {
+      starts.push_back(static_cast<int32_t>(i));
+    }
+  }
+  return starts;
+}
+
 }  // namespace
 
 PromptBuilder::PromptBuilder(const Tokenizer& tokenizer, const ChatTemplate& chat_template)
@@ -60,6 +74,7 @@ Prompt PromptBuilder::chat(const ChatPrompt& prompt, const Rendered& rendered) c
   if (rendered) rendered(n_bytes);
   Prompt result;
   result.ids = with_bos(tokenizer_, tokenizer_.encode(parts));
+  result.boundaries = message_starts(tokenizer_, result.ids);
   result.in_reasoning = ends_in_reasoning(segments);
   return result;
 }

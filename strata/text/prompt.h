@@ -35,6 +35,9 @@ struct ChatPrompt {
 
 struct Prompt {
   std::vector<int32_t> ids;
+  // Of a chat, where messages begin, in tokens, rising: at a control token behind ordinary ones
+  // that does not end a turn.
+  std::vector<int32_t> boundaries;
   // The prompt ends inside an open <think> block: the answer begins with reasoning.
   bool in_reasoning = false;
 };

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import tempfile
 import unittest
 
 from serve_tools_test import TOOLS
@@ -110,6 +111,67 @@ class Reuse(unittest.TestCase):
                 self.assertGreaterEqual(n_cached, common - 64, (effort, n_prompt, common))
             before = copy.deepcopy(body)
             messages.append({"role": "assistant", "content": choice["message"]["content"] or ""})
+
+    def test_a_system_prompt_is_kept_by_the_first_chat_that_has_it(self):
+        system = {"role": "system", "content": "You are a careful dictionary of rare birds. " * 8}
+        cached = [self.ask(CHAT, {"messages": [system, {"role": "user", "content": text}],
+                                  "temperature": 0, "max_tokens": 6})[2]
+                  for text in ("What is a heron?", "Spell it backwards, please.")]
+        self.assertEqual(cached[0], 0)
+        self.assertGreaterEqual(cached[1], 64)
+
+
+class LongConversation(unittest.TestCase):
+    """The second turn of 4,000 tokens, in the same process and in the next one."""
+
+    def turns(self, n_tokens):
+        words = ["the", "river", "and", "a", "garden", "of", "king", "winter", "bridge", "market"]
+        text = " ".join(words[(i * 7 + i // 11) % 10] for i in range(n_tokens))
+        messages = [{"role": "user", "content": text}]
+        return {"messages": messages, "temperature": 0, "max_tokens": 24}
+
+    def ask(self, server, body):
+        reply = server.post(CHAT, body)
+        self.assertEqual(reply.status, 200, reply.body)
+        return reply.json()
+
+    def test_its_second_turn_starts_at_once(self):
+        with tempfile.TemporaryDirectory() as folder:
+            options = ["--max-context", 8192, "--prompt-cache-dir", folder]
+            first = self.turns(3900)
+            with Server(*options) as server:
+                told = self.ask(server, first)
+                self.assertGreater(told["usage"]["prompt_tokens"], 3500)
+                whole_ms = told["timings"]["prompt_ms"]
+                second = {**first, "messages": [
+                    *first["messages"], told["choices"][0]["message"],
+                    {"role": "user", "content": "What is a piano?"}]}
+                again = self.ask(server, second)
+                share = again["timings"]["prompt_ms"] / whole_ms
+                server.stop()
+            with Server(*options) as server:
+                # The process warms up with something else.
+                self.ask(server, question("What is a river?"))
+                third = self.ask(server, second)
+                share_from_file = third["timings"]["prompt_ms"] / whole_ms
+            self.assertEqual(third["choices"][0]["message"], again["choices"][0]["message"])
+            print(f"\nprompt of {told['usage']['prompt_tokens']} tokens in {whole_ms:.0f} ms; its second "
+                  f"turn {share:.3f} of that, from a file {share_from_file:.3f}")
+            self.assertGreater(again["usage"]["prompt_tokens_details"]["cached_tokens"], 3500)
+            self.assertGreater(third["usage"]["prompt_tokens_details"]["cached_tokens"], 3500)
+            self.assertLess(share, 0.10)
+            self.assertLess(share_from_file, 0.15)
+
+    def test_an_edit_in_the_middle_reuses_what_is_before_it(self):
+        with Server("--max-context", 8192) as server:
+            body = self.turns(1500)
+            body["messages"] += [{"role": "assistant", "content": "It is a river."},
+                                 {"role": "user", "content": self.turns(1500)["messages"][0]["content"]}]
+            self.ask(server, body)
+            edited = {**body, "messages": [body["messages"][0], {"role": "assistant", "content": "No."},
+                                           body["messages"][2]]}
+            cached = self.ask(server, edited)["usage"]["prompt_tokens_details"]["cached_tokens"]
+            self.assertGreater(cached, 900)
 
 
 if __name__ == "__main__":

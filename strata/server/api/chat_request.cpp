@@ -103,6 +103,7 @@ Generation make_chat(ChatRequest&& request, std::unique_ptr<AnswerShape> shape,
   std::string grammar = answer_grammar(request, calls);
   Generation result =
       make_generation(std::move(prompt.ids), std::move(request.fields), std::move(shape), services);
+  result.submit.boundaries = std::move(prompt.boundaries);
   // Templates leave an empty line behind the reasoning.
   if (!grammar.empty() && prompt.in_reasoning)
     grammar.replace(0, std::string_view("root ::= ").size(),

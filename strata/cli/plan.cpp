@@ -95,6 +95,9 @@ int run_plan(const Invocation& invocation) {
   const std::unique_ptr<model::Blueprint> blueprint = model::read_blueprint(file);
   const model::ModelFacts& facts = blueprint->facts();
 
+  if (s.mtp == "on" && !facts.has_draft) {
+    warn("--mtp on has no effect: the model has no MTP layer");
+  }
   memory::Machine machine =
       s.machine.empty() ? this_machine(thread_count(s)) : read_machine(s.machine);
   for (const std::string& text : memory::drop_absurd_rates(machine)) warn(text);

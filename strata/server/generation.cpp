@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <new>
+#include <numeric>
 #include <span>
 #include <utility>
 #include <variant>
@@ -242,11 +243,16 @@ class Running : public std::enable_shared_from_this<Running> {
     std::vector<Answer> answers;
     for (Choice& each : choices_) answers.push_back(std::move(each.answer));
     const Totals all = totals();
-    exchange_->note(format(
-        "prompt={} cached={} completion={} queue_ms={:.0f} prompt_ms={:.0f} decode_ms={:.0f} {}",
-        all.usage.prompt_tokens, all.usage.cached_tokens, all.usage.completion_tokens,
-        all.timings.queue_ms, all.timings.prompt_ms, all.timings.decode_ms,
-        name(answers.front().finish)));
+    const auto sum = [](const std::vector<uint64_t>& counts) {
+      return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
+    };
+    exchange_->note(
+        format("prompt={} cached={} completion={} queue_ms={:.0f} prompt_ms={:.0f} "
+               "decode_ms={:.0f} draft_ms={:.0f} passes={} guessed={} right={} {}",
+               all.usage.prompt_tokens, all.usage.cached_tokens, all.usage.completion_tokens,
+               all.timings.queue_ms, all.timings.prompt_ms, all.timings.decode_ms,
+               all.timings.draft_ms, all.drafts.passes, sum(all.drafts.guessed),
+               sum(all.drafts.right), name(answers.front().finish)));
     if (generation_.stream) {
       write([&](AnswerShape& shape) { return shape.end(answers, all); });
       exchange_->end_stream();

@@ -172,6 +172,8 @@ struct Metrics::Counts {
       counter("strata_prompt_seconds_total", "Time from there to their first token.");
   prometheus::Counter& decode_seconds =
       counter("strata_decode_seconds_total", "Time from there to their last token.");
+  prometheus::Counter& draft_seconds =
+      counter("strata_draft_seconds_total", "Of the last two, time for guesses.");
 };
 
 Metrics::Metrics() : counts_(std::make_unique<Counts>()) {}
@@ -190,6 +192,7 @@ void Metrics::finished(const wire::Finished& end) {
   counts_->queue_seconds.Increment(end.timings.queue_ms / 1000);
   counts_->prompt_seconds.Increment(end.timings.prompt_ms / 1000);
   counts_->decode_seconds.Increment(end.timings.decode_ms / 1000);
+  counts_->draft_seconds.Increment(end.timings.draft_ms / 1000);
 }
 
 void Metrics::failed() { counts_->answers.Add({{"reason", "failed"}}).Increment(); }

@@ -25,6 +25,16 @@ def machine(name):
     return PLANS / "machines" / f"{name}.json"
 
 
+class Wishes(unittest.TestCase):
+    def test_a_draft_layer_that_the_file_does_not_have(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "no-draft.gguf")
+            self.assertEqual(run("synth", path, "--header-only").returncode, 0)
+            for wish, told in (("on", True), ("auto", False), ("off", False)):
+                _, stderr = plan(path, "--machine", machine(MACHINES[0]), "--mtp", wish)
+                self.assertEqual("the model has no MTP layer" in stderr, told, stderr)
+
+
 class Golden(unittest.TestCase):
     """tests/golden/plan/README.md says how a person checks them."""
 

@@ -7,9 +7,16 @@
 #include <utility>
 
 #include "strata/base/check.h"
+#include "strata/text/grammar/state_classes.h"
 #include "strata/text/tokenizer.h"
 
 namespace strata::text {
+namespace {
+
+// Some tenths of a second, once a grammar.
+constexpr size_t kAlikeWork = 30'000'000;
+
+}  // namespace
 
 class TokenMasks::Spare {
  public:
@@ -32,6 +39,7 @@ TokenMasks::TokenMasks(std::shared_ptr<const CompiledGrammar> grammar,
       trie_(std::move(trie)),
       max_cache_bytes_(max_cache_bytes),
       max_work_(max_work),
+      alike_(alike_states(*grammar_, trie_->max_depth(), kAlikeWork)),
       by_state_(grammar_->n_states()) {}
 
 TokenMasks::~TokenMasks() = default;
@@ -43,6 +51,7 @@ bool TokenMasks::reserve(size_t n_bytes) {
 }
 
 StateMask& TokenMasks::mask_of(CompiledGrammar::State state, Spare& spare, WorkBudget& budget) {
+  state = alike_[state];
   std::unique_ptr<StateMask>& kept = by_state_[state];
   if (kept != nullptr) {
     budget.spend(kept->work);
@@ -56,6 +65,7 @@ StateMask& TokenMasks::mask_of(CompiledGrammar::State state, Spare& spare, WorkB
 
 StateMask& TokenMasks::mask_below(StateMask& above, CompiledGrammar::State state, Spare& spare,
                                   WorkBudget& budget) {
+  state = alike_[state];
   const auto found = above.below.find(state);
   if (found != above.below.end()) {
     budget.spend(found->second->work);

@@ -66,6 +66,7 @@ class TokenMasks {
   const size_t max_cache_bytes_;
   const size_t max_work_;
   size_t n_cache_bytes_ = 0;
+  const std::vector<CompiledGrammar::State> alike_;  // the state whose mask serves each
   std::vector<std::unique_ptr<StateMask>> by_state_;
 };
 

@@ -11,6 +11,7 @@
 #include "strata/text/grammar/gbnf.h"
 #include "strata/text/grammar/json_text.h"
 #include "strata/text/grammar/regex.h"
+#include "strata/text/grammar/state_classes.h"
 #include "strata/text/grammar/test_language.h"
 #include "strata/text/tokenizer.h"
 #include "tests/support/vocab.h"
@@ -291,6 +292,46 @@ TEST(ForcedTokens, as_the_tokenizer_writes_them) {
   EXPECT_THAT(forced("root ::= \"ab\" [c-d]"), IsEmpty());
   EXPECT_THAT(forced("root ::= [ab]"), IsEmpty());
   EXPECT_THAT(forced("root ::= \"\" | \"abc\""), IsEmpty());
+}
+
+// Places of a counted repetition share a mask, except near its bounds.
+TEST(AlikeStates, PlacesOfARepetition) {
+  const auto compiled = compile(parse_gbnf("root ::= \"<\" [a-z]{10,500} \">\""));
+  constexpr size_t kBytes = 16;
+  const std::vector<CompiledGrammar::State> alike = alike_states(*compiled, kBytes, 1 << 24);
+  ASSERT_EQ(alike.size(), compiled->n_states());
+  size_t n = 0;
+  for (size_t s = 0; s < alike.size(); ++s) {
+    ASSERT_LE(alike[s], s);
+    ASSERT_EQ(alike[alike[s]], alike[s]);
+    n += alike[s] == s ? 1 : 0;
+  }
+  EXPECT_GT(compiled->n_states(), 500U);
+  EXPECT_GT(n, kBytes);
+  EXPECT_LT(n, 10 + 2 * kBytes);
+  // Where that would take too long each is itself.
+  const std::vector<CompiledGrammar::State> apart = alike_states(*compiled, kBytes, 100);
+  for (size_t s = 0; s < apart.size(); ++s) EXPECT_EQ(apart[s], s);
+
+  // At every place the mask is that of trying each token.
+  const Vocabulary vocabulary = [] {
+    Vocabulary v;
+    for (const char* piece : {"<", ">", "a", "b>", "abc", "abcdefgh", "zz>", "aaaaaaaaaaaaaaaa"}) {
+      v.pieces.emplace_back(piece);
+    }
+    v.ends = {8, 9};
+    v.pieces.resize(10);
+    return v;
+  }();
+  TokenMasks masks(compiled, vocabulary.trie());
+  Matcher matcher(compiled);
+  ASSERT_TRUE(matcher.accept("<"));
+  for (int i = 0; i <= 500; ++i) {
+    Words words(masks.trie().n_words());
+    masks.mask(matcher, words);
+    ASSERT_EQ(tokens_of(words), tokens_of(mask_by_trial(matcher, vocabulary, words.size()))) << i;
+    if (i < 500) ASSERT_TRUE(matcher.accept("a"));
+  }
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <exception>
@@ -14,6 +15,7 @@
 #include "strata/cli/model_files.h"
 #include "strata/cli/model_setup.h"
 #include "strata/device/device.h"
+#include "strata/device/registry.h"
 #include "strata/engine/engine.h"
 #include "strata/wire/engine_end.h"
 #include "strata/wire/link.h"
@@ -31,8 +33,9 @@ std::string oldest_wait(const device::WaitRegistry& waits) {
   const device::WaitRow& row = rows.front();
   const auto ms =
       std::chrono::duration_cast<std::chrono::milliseconds>(waits.clock().now() - row.since);
-  return format("{} on device {} for {} ms ({})", row.what.what, row.device.value, ms.count(),
-                row.what.who);
+  const std::string by = waits.blocked_by();
+  return format("{} on device {} for {} ms ({}){}{}", row.what.what, row.device.value, ms.count(),
+                row.what.who, by.empty() ? "" : ", held up by ", by);
 }
 
 // Takes the front's commands and tells it how the engine is, for the thread that talks to the
@@ -110,9 +113,10 @@ class FrontThread {
 
 // The thread of the front would wait for a Shutdown, so this does not unwind. The exit code says
 // what kind of end it is, the last words why.
-[[noreturn]] void leave(wire::Link& link, ErrorCode code, const std::string& why) {
+[[noreturn]] void leave(wire::Link& link, ErrorCode code, const std::string& why,
+                        const std::string& hang) {
   log_error(why);
-  link.send(wire::kNoRequest, wire::Event(wire::Leaving{code, why}));
+  link.send(wire::kNoRequest, wire::Event(wire::Leaving{code, why, hang}));
   // What the socket has not taken goes out with the front's thread, if the front still reads.
   for (int i = 0; i < 50 && link.backlog_bytes() > 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -120,18 +124,34 @@ class FrontThread {
   std::_Exit(exit_code(code));
 }
 
-// Calls `body`; what it throws ends the process.
+// Calls `body`; what it throws ends the process. hang: of the instance, if there is one.
 template <class Body>
-void or_leave(wire::Link& link, const Body& body) {
+void or_leave(wire::Link& link, const std::string& hang, const Body& body) {
   try {
     body();
   } catch (const Error& e) {
-    leave(link, e.code(), e.what());
+    leave(link, e.code(), e.what(), hang);
   } catch (const std::bad_alloc&) {
-    leave(link, ErrorCode::kResourceExhausted, "out of memory");
+    leave(link, ErrorCode::kResourceExhausted, "out of memory", "");
   } catch (const std::exception& e) {
-    leave(link, ErrorCode::kInternal, e.what());
+    leave(link, ErrorCode::kInternal, e.what(), hang);
   }
+}
+
+// After hangs: less of what may have been their cause. Returns it in words.
+std::string step_down(model::InstanceOptions& options) {
+  const std::string first = device::first_card(options.device);
+  const int n_cards = device::n_cards(options.device);
+  if (n_cards > 1) {
+    options.device = first;
+    options.layer_split.clear();
+    return format("after two hangs of one kind the engine runs on one card ({}) of {}", first,
+                  n_cards);
+  }
+  const int usual = options.chunk > 0 ? options.chunk : memory::PlanWishes().usual_chunk;
+  options.chunk = std::max(1, usual / 4);
+  return format("after two hangs of one kind prompts are read in pieces of {} tokens, not of {}",
+                options.chunk, usual);
 }
 
 void serve(const Invocation& invocation, wire::Link& link, Reception& reception,
@@ -139,14 +159,20 @@ void serve(const Invocation& invocation, wire::Link& link, Reception& reception,
   const Settings& s = invocation.settings;
   model::InstanceOptions options = answering_options(invocation, s.model);
   options.slots = static_cast<int>(s.batch > 0 ? s.batch : 2);
+  std::vector<std::string> degraded;
+  if (s.step_down > 0) {
+    degraded.push_back(step_down(options));
+    log_warning(degraded.back());
+  }
   model::Instance instance(options);
   require_files(instance.file(), s.model_files);
   const auto tokenizer = read_tokenizer(instance.file());
   engine::EngineHooks hooks;
   hooks.emit = [&](std::span<const wire::Addressed> events) { link.send(events); };
   hooks.receiver_full = [&] { return link.backlog_bytes() > kFullBytes; };
-  engine::Engine engine(instance, *tokenizer, std::move(hooks),
-                        engine_options(invocation, instance.file()));
+  engine::EngineOptions engine_settings = engine_options(invocation, instance.file());
+  engine_settings.degraded = std::move(degraded);
+  engine::Engine engine(instance, *tokenizer, std::move(hooks), engine_settings);
   report_choices(instance, s);
   engine.prepare([&](Bytes done, Bytes total) {
     const double share = total == 0 ? 1 : static_cast<double>(done) / static_cast<double>(total);
@@ -155,8 +181,8 @@ void serve(const Invocation& invocation, wire::Link& link, Reception& reception,
   });
   log_info(format("memory: {}", instance.memory_text()));
   // From here on the other thread asks the engine, which must not go before that has ended.
-  or_leave(link, [&] {
-    reception.set_engine(&engine, &instance.stream().device().waits());
+  or_leave(link, instance.hang(), [&] {
+    reception.set_engine(&engine, &instance.waits());
     // Or /health would go on with the phase of the last pulse.
     link.send(wire::kNoRequest, wire::Event(reception.pulse()));
     link.send(wire::kNoRequest, wire::Event(engine.ready()));
@@ -174,7 +200,7 @@ int run_engine(const Invocation& invocation) {
                   static_cast<uint32_t>(s.incarnation));
   Reception reception;
   FrontThread front(link, reception);
-  or_leave(link, [&] { serve(invocation, link, reception, front); });
+  or_leave(link, "", [&] { serve(invocation, link, reception, front); });
   return 0;
 }
 

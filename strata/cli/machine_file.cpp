@@ -62,6 +62,14 @@ class Section {
     if (!value->is_boolean()) fail(format("{} is neither true nor false", path(key)));
     return value->get<bool>();
   }
+  std::vector<std::string> texts(const char* key) const {
+    const Json* value = find(key);
+    if (value == nullptr) return {};
+    const bool strings = value->is_array() &&
+                         std::ranges::all_of(*value, [](const Json& e) { return e.is_string(); });
+    if (!strings) fail(format("{} is no list of strings", path(key)));
+    return value->get<std::vector<std::string>>();
+  }
   std::string text(const char* key, std::string otherwise) const {
     const Json* value = find(key);
     if (value == nullptr) return otherwise;
@@ -75,16 +83,30 @@ class Section {
 };
 
 memory::Card parse_card(const Json& json, size_t i) {
-  const Section card(json, format("cards[{}]", i),
-                     {"name", "vram_mib", "used_by_others_mib", "os_budget_mib", "display",
-                      "link_gbps", "vram_gbps"});
-  return {.name = card.text("name", format("card{}", i)),
-          .total = card.mib("vram_mib", true),
-          .used_by_others = card.mib("used_by_others_mib", false),
-          .os_budget = card.mib("os_budget_mib", false),
-          .display = card.flag("display"),
-          .link_rate = card.rate("link_gbps"),
-          .memory_rate = card.rate("vram_gbps")};
+  const Section card(
+      json, format("cards[{}]", i),
+      {"name", "vram_mib", "used_by_others_mib", "os_budget_mib", "display", "link_gbps",
+       "vram_gbps", "graph_node_kib", "launch_us", "copy_us", "faults"});
+  const auto positive = [&](const char* key, double otherwise, double most) {
+    const double n = card.find(key) == nullptr ? otherwise : card.number(key);
+    if (!(n >= 0 && n <= most)) {
+      Section::fail(format("{} is {}, not between 0 and {}", card.path(key), n, most));
+    }
+    return n;
+  };
+  constexpr double kMostUs = 1e9;
+  return {
+      .name = card.text("name", format("card{}", i)),
+      .total = card.mib("vram_mib", true),
+      .used_by_others = card.mib("used_by_others_mib", false),
+      .os_budget = card.mib("os_budget_mib", false),
+      .display = card.flag("display"),
+      .link_rate = card.rate("link_gbps"),
+      .memory_rate = card.rate("vram_gbps"),
+      .graph_node_bytes = static_cast<Bytes>(positive("graph_node_kib", 1, kMaxMib) * (1 << 10)),
+      .launch_us = positive("launch_us", 0, kMostUs),
+      .copy_us = positive("copy_us", 0, kMostUs),
+      .faults = card.texts("faults")};
 }
 
 }  // namespace
@@ -102,9 +124,10 @@ memory::Machine parse_machine(std::string_view text) {
                           .ram_rate = top.rate("ram_gbps"),
                           .storage_rate = top.rate("storage_gbps")};
   if (const Json* pinning = top.find("pinning")) {
-    const Section pins(*pinning, "pinning", {"mapped", "pageable_registration"});
+    const Section pins(*pinning, "pinning", {"mapped", "pageable_registration", "limit_mib"});
     machine.pins_mapped = pins.flag("mapped");
     machine.pins_pageable = pins.flag("pageable_registration");
+    machine.pinned_limit = pins.mib("limit_mib", false);
   }
   if (const Json* cards = top.find("cards")) {
     if (!cards->is_array()) Section::fail("\"cards\" is no list");
@@ -114,6 +137,24 @@ memory::Machine parse_machine(std::string_view text) {
     for (size_t i = 0; i < cards->size(); ++i) machine.cards.push_back(parse_card((*cards)[i], i));
   }
   return machine;
+}
+
+std::string sim_devices(const memory::Machine& machine) {
+  std::string list;
+  for (const memory::Card& card : machine.cards) {
+    list += format("{}sim:{}", list.empty() ? "" : ";", card.total);
+    if (card.used_by_others > 0) list += format(",used={}", card.used_by_others);
+    if (card.os_budget > 0) list += format(",budget={}", card.os_budget);
+    if (card.display) list += ",display";
+    if (card.link_rate != 0) list += format(",link={:.6f}GB/s", card.link_rate * 1e-9);
+    if (card.memory_rate != 0) list += format(",vram={:.6f}GB/s", card.memory_rate * 1e-9);
+    if (!machine.peer_access) list += ",peer=no";
+    if (machine.pinned_limit > 0) list += format(",pin={}", machine.pinned_limit);
+    list += format(",graph_node={},launch={:.6f}us,copy={:.6f}us", card.graph_node_bytes,
+                   card.launch_us, card.copy_us);
+    for (const std::string& rule : card.faults) list += "," + rule;
+  }
+  return list.empty() ? "host" : list;
 }
 
 memory::Machine read_machine(const std::string& path) {

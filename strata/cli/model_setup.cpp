@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <initializer_list>
@@ -18,6 +20,7 @@
 #include "strata/base/os/topology.h"
 #include "strata/base/random_bits.h"
 #include "strata/cli/commands.h"
+#include "strata/cli/machine_file.h"
 #include "strata/cli/model_files.h"
 #include "strata/gguf/escape.h"
 
@@ -126,6 +129,25 @@ memory::PlanWishes memory_wishes(const Settings& s) {
   return w;
 }
 
+namespace {
+
+// Simulated cards like those of a machine, and no more memory than it has.
+void pose_as(const memory::Machine& machine, model::InstanceOptions& options) {
+  if (options.device != "sim") {
+    throw Error(ErrorCode::kInvalidArgument,
+                "--machine: only simulated cards can be like those of another machine; --device "
+                "sim is wanted beside it");
+  }
+  options.device = sim_devices(machine);
+  os::MemoryBudget memory = os::memory_budget();
+  const Bytes free = machine.ram - std::min(machine.ram, machine.ram_used_by_others);
+  memory.total = std::min(memory.total, machine.ram);
+  memory.available = std::min(memory.available, free);
+  options.memory = memory;
+}
+
+}  // namespace
+
 model::InstanceOptions instance_options(const Settings& s, const std::string& path) {
   model::InstanceOptions options;
   options.path = path;
@@ -134,6 +156,8 @@ model::InstanceOptions instance_options(const Settings& s, const std::string& pa
                                          {"tiles", WeightForm::kTiles},
                                          {"copied", WeightForm::kCopied}});
   options.device = s.device;
+  options.hangs_take_time = true;
+  if (!s.machine.empty()) pose_as(read_machine(s.machine), options);
   options.layer_split = parse_layer_split(s.layer_split);
   options.wishes = memory_wishes(s);
   options.expert_profile = s.expert_profile;
@@ -159,6 +183,12 @@ model::InstanceOptions answering_options(const Invocation& invocation, const std
   return options;
 }
 
+engine::StepLimit step_limit(const Settings& s) {
+  constexpr int kRowsForTwice = 60;
+  const auto base = std::chrono::milliseconds(std::lround(s.step_limit_s * 1000));
+  return {.base = base, .per_row = base / kRowsForTwice};
+}
+
 int max_guesses(const Invocation& invocation) {
   const int usual = invocation.command == kBench ? 0 : kUsualGuesses;
   const std::optional<uint64_t>& asked = invocation.settings.spec;
@@ -169,7 +199,8 @@ engine::EngineOptions engine_options(const Invocation& invocation, const gguf::M
   const Settings& s = invocation.settings;
   engine::EngineOptions options{.drafts = {.most = max_guesses(invocation),
                                            .automatic = !s.spec.has_value(),
-                                           .min_probability = static_cast<float>(s.spec_min_p)}};
+                                           .min_probability = static_cast<float>(s.spec_min_p)},
+                                .step_limit = step_limit(s)};
   if (invocation.command == kBench) return options;  // which asks the same again and again
   constexpr Bytes kMib = Bytes{1} << 20;
   options.cache.bytes = s.prompt_cache_mib

@@ -31,6 +31,8 @@ model::InstanceOptions instance_options(const Settings& settings, const std::str
 // Also with what answers are guessed with.
 model::InstanceOptions answering_options(const Invocation& invocation, const std::string& path);
 engine::EngineOptions engine_options(const Invocation& invocation, const gguf::Model& file);
+// How long the engine gives a step.
+engine::StepLimit step_limit(const Settings& settings);
 // Tokens of an answer that are guessed at once, at most.
 int max_guesses(const Invocation& invocation);
 

@@ -50,12 +50,16 @@ const OptionSpec kTable[] = {
      "vector instructions to compute with; auto: the best the processor has"},
     {"device", "host|cuda[:N]|sim[:SIZE][,..]", &Settings::device, kModel, "Model",
      "where to compute; cuda is the first card, cuda:0,1 two of them; sim is host memory that "
-     "poses as a card of SIZE (8GiB), for tests"},
+     "poses as a card of SIZE (8GiB), for tests; words behind it say what it is like and when it "
+     "fails (docs/howto/sim.md)"},
     {"kv", "auto|f16|f32|int8", &Settings::kv, kModel | kPlan, "Model",
      "type of the attention cache; auto: f16, f32 if the attention weights are f32; int8 takes "
      "about half the memory of f16"},
     {"layer-split", "auto|K1,K2..", &Settings::layer_split, kModel | kPlan, "Model",
      "layers of each card; auto: the fastest by the rates that fits"},
+    {"machine", "FILE", &Settings::machine, kModel, "Model",
+     "with --device sim: pose as the cards and the memory of this machine, described in JSON "
+     "(docs/howto/plan.md)"},
     {"max-context", "auto|N", &Settings::max_context, kModel | kPlan, "Model",
      "tokens of prompt and answer together; auto: what the model was trained on, at most 16384", 1,
      kMaxCount},
@@ -165,6 +169,10 @@ const OptionSpec kTable[] = {
     {"max-queue", "N", &Settings::max_queue, kServe, "Server",
      "answers that may wait for a slot; more are refused with 429", 0, 200},
     {"port", "N", &Settings::port, kServe, "Server", "0: any free one, which is printed", 0, 65535},
+    {"step-limit-s", "S", &Settings::step_limit_s, kServe | kEngine, "Server",
+     "a step that takes this long, and a sixtieth of it for each row, is withdrawn; an engine that "
+     "does not come back from twice of it is started again",
+     0.05, 86400},
     {"tls-cert", "FILE", &Settings::tls_cert, kServe, "Server",
      "certificate and its chain in PEM: with it the server speaks TLS"},
     {"tls-key", "FILE", &Settings::tls_key, kServe, "Server", "its key in PEM"},
@@ -239,6 +247,8 @@ const OptionSpec kTable[] = {
     {"markdown", "", &Settings::markdown, kOptions, "Hidden", "the page docs/options.md"},
     {"model-files", "TEXT", &Settings::model_files, kEngine, "Hidden",
      "what the front has opened; another file is refused"},
+    {"step-down", "N", &Settings::step_down, kEngine, "Hidden",
+     "1: after hangs, with one card or with smaller pieces of prompts", 0, 1},
 };
 
 // Of later versions, so that nobody takes them for a typing mistake.

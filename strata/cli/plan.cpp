@@ -53,7 +53,9 @@ model::ModelOptions options_of(const Invocation& invocation, const model::ModelF
   const Settings& s = invocation.settings;
   const int window = max_guesses(invocation) + 1;
   const int slots = s.batch > 0 ? static_cast<int>(s.batch) : kUsualSlots;
-  const model::InstanceOptions asked = instance_options(s, s.model);
+  Settings here = s;
+  here.machine.clear();  // planned for, and nothing poses as it
+  const model::InstanceOptions asked = instance_options(here, s.model);
   model::ModelOptions options{
       .slots = slots,
       .max_out = slots * window,

@@ -106,9 +106,9 @@ class SameModelLauncher final : public supervise::Launcher {
  public:
   SameModelLauncher(std::unique_ptr<supervise::Launcher> launcher, const ModelFiles& files)
       : launcher_(std::move(launcher)), files_(files) {}
-  std::unique_ptr<supervise::EngineProcess> launch(uint32_t incarnation) override {
+  std::unique_ptr<supervise::EngineProcess> launch(uint32_t incarnation, bool step_down) override {
     files_.require_unchanged();
-    return launcher_->launch(incarnation);
+    return launcher_->launch(incarnation, step_down);
   }
 
  private:
@@ -163,6 +163,10 @@ int run_serve(const Invocation& invocation) {
   std::fprintf(stderr, "strata: serving %s on %s\n", server.config().model_name.c_str(),
                server.url().c_str());
   supervise::Settings settings = supervisor_settings(s);
+  // Twice what the engine itself gives a step, which then has had time to withdraw it.
+  const engine::StepLimit limit = step_limit(s);
+  settings.step_limit = 2 * limit.base;
+  settings.step_limit_per_row = 2 * limit.per_row;
   if (s.examples) {
     settings.first_ready = [text = examples(s, server.config(), server.url())] {
       std::fputs(text.c_str(), stderr);

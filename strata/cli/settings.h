@@ -107,6 +107,7 @@ struct Settings {
   bool force = false;
 
   std::string machine;
+  double step_limit_s = 60;
   std::string layer_split = "auto";
   std::optional<uint64_t> vram_reserve_mib, vram_reserve_later_mib, vram_limit_mib;
   std::optional<uint64_t> expert_cache;
@@ -120,6 +121,7 @@ struct Settings {
 
   int64_t fd = -1;
   int64_t incarnation = 0;
+  int64_t step_down = 0;
   std::string model_files;  // see cli/model_files.h
 };
 

@@ -30,7 +30,7 @@ const Fault* fault(const Try<T>& result) {
   return std::get_if<Fault>(&result);
 }
 
-// "allocate failed on device 1 (code 2): 4096 bytes asked, 512 free".
+// "allocate failed on device 1 (resource_exhausted, code 2): 4096 bytes asked, 512 free".
 Error to_error(const Fault& fault);
 
 // The value, or the fault as an exception.

@@ -66,7 +66,7 @@ TEST(Allocation, WhatTheDeviceRefusesIsGivenBackToTheGate) {
   ASSERT_NE(fault(refused), nullptr);
   EXPECT_EQ(ledger.used, 0U);
   EXPECT_STREQ(to_error(*fault(refused)).what(),
-               "allocate failed on device 1: 4097 bytes asked, 4096 free");
+               "allocate failed on device 1 (resource_exhausted): 4097 bytes asked, 4096 free");
 }
 
 class EachDevice : public testing::TestWithParam<const char*> {

@@ -53,6 +53,7 @@ void Recording::add_copy(const MemView& to, const MemView& from) {
 }
 
 void Recording::add(const RecordedNode& node, const void* body) {
+  ++n_nodes_;
   const size_t at = bytes_.size();
   bytes_.resize(at + kHeader + round_up(node.body_bytes));
   std::memcpy(bytes_.data() + at, &node, sizeof(node));
@@ -60,8 +61,7 @@ void Recording::add(const RecordedNode& node, const void* body) {
 }
 
 Try<Graph> Recording::finish(Device& device, PlanLineId line) {
-  // An empty graph still is one: it holds a byte of its line.
-  Try<Allocation> memory = device.allocate(line, bytes_.empty() ? 1 : bytes_.size(), Mem::kDevice);
+  Try<Allocation> memory = device.allocate(line, device.graph_bytes(n_nodes_), Mem::kDevice);
   if (const Fault* f = fault(memory)) return *f;
   return Graph(std::make_unique<RecordedWork>(device, std::move(std::get<Allocation>(memory)),
                                               std::exchange(bytes_, {})));

@@ -45,9 +45,13 @@ class RecordedWork final : public Graph::Work {
 // A capture going on. Grows on the heap: captures are made between steps.
 class Recording {
  public:
-  void clear() { bytes_.clear(); }
+  void clear() {
+    bytes_.clear();
+    n_nodes_ = 0;
+  }
   void add_launch(const Cost& cost, Stream::Call call, const void* body, size_t body_bytes);
   void add_copy(const MemView& to, const MemView& from);
+  size_t n_nodes() const { return n_nodes_; }
   // Takes memory of the line for the nodes. Faults: as Device::allocate.
   Try<Graph> finish(Device& device, PlanLineId line);
 
@@ -55,6 +59,7 @@ class Recording {
   void add(const RecordedNode& node, const void* body);
 
   std::vector<std::byte> bytes_;
+  size_t n_nodes_ = 0;
 };
 
 // Copies on the pool where that is faster. The ranges do not overlap.

@@ -9,46 +9,33 @@
 #include "strata/base/format.h"
 #include "strata/device/gpu/gpu_device.h"
 #include "strata/device/host/host_device.h"
+#include "strata/device/sim/sim_card.h"
 #include "strata/device/sim/sim_device.h"
-#include "strata/device/sim/sim_faults.h"
 
 namespace strata::device {
 namespace {
 
-// A "sim" without a size: a card that many people have.
-constexpr Bytes kUsualCard = Bytes{8} << 30;
-
 // What the devices of one list share.
 struct Machine {
   const DeviceOptions& options;
-  std::shared_ptr<SimOrder> sims;  // owned by its sims; here while the list is read
+  std::shared_ptr<SimOrder> sims;            // owned by its sims; here while the list is read
+  std::vector<std::string_view> words = {};  // behind the device that is being made
 };
 using Make = std::unique_ptr<Device> (*)(Machine& machine, DeviceId id, std::string_view argument);
 
-std::optional<Bytes> parse_bytes(std::string_view text) {
-  constexpr std::pair<std::string_view, int> kUnits[] = {{"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
-  int shift = 0;
-  for (const auto& [unit, bits] : kUnits) {
-    if (!text.ends_with(unit)) continue;
-    shift = bits;
-    text.remove_suffix(unit.size());
-    break;
-  }
-  Bytes n = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
-  if (error != std::errc() || end != text.data() + text.size() || text.empty()) return {};
-  if (n == 0 || n > std::numeric_limits<Bytes>::max() >> shift) return {};
-  return n << shift;
-}
-
 std::unique_ptr<Device> make_sim(Machine& machine, DeviceId id, std::string_view argument) {
-  const std::optional<Bytes> bytes = argument.empty() ? kUsualCard : parse_bytes(argument);
-  if (!bytes) {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("sim:{}: not a size such as 8GiB, 512MiB or 4096", argument));
+  SimCard card;
+  if (!argument.empty()) {
+    const std::optional<Bytes> bytes = parse_bytes(argument);
+    if (!bytes) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  format("sim:{}: not a size such as 8GiB, 512MiB or 4096", argument));
+    }
+    card.capacity = *bytes;
   }
+  for (const std::string_view word : machine.words) card.add(word);
   if (machine.sims == nullptr) machine.sims = make_sim_order(machine.options.seed);
-  return make_sim_device(id, *bytes, machine.sims, machine.options);
+  return make_sim_device(id, card, machine.sims, machine.options);
 }
 
 std::unique_ptr<Device> make_gpu(const char* api, Machine& machine, DeviceId id,
@@ -104,15 +91,40 @@ std::string number_of(std::string_view before, std::string_view spec) {
   return is_number && (kind == "cuda" || kind == "hip") ? format("{}:{}", kind, spec) : "";
 }
 
-void add_fault_rule(Device& device, std::string_view rule) {
-  if (device.kind() != Kind::kSim) {
-    throw Error(ErrorCode::kInvalidArgument,
-                format("fail={}: only a sim fails on demand, and none stands before it", rule));
+// "a,b;c": the parts between commas and semicolons.
+std::vector<std::string_view> parts_of(std::string_view list) {
+  std::vector<std::string_view> parts;
+  for (size_t at = 0; at <= list.size();) {
+    const size_t end = std::min(list.find_first_of(",;", at), list.size());
+    std::string_view part = list.substr(at, end - at);
+    while (part.starts_with(' ')) part.remove_prefix(1);
+    while (part.ends_with(' ')) part.remove_suffix(1);
+    parts.push_back(part);
+    at = end + 1;
   }
-  faults_of(device).add(parse_fault_rule(rule));
+  return parts;
 }
 
 }  // namespace
+
+int n_cards(std::string_view list) {
+  int n = 0;
+  for (const std::string_view part : parts_of(list)) n += part != "host" && !is_sim_word(part);
+  return n;
+}
+
+std::string first_card(std::string_view list) {
+  std::string card;
+  for (const std::string_view part : parts_of(list)) {
+    if (is_sim_word(part)) {
+      card += format(",{}", part);
+    } else if (part != "host") {
+      if (!card.empty()) break;
+      card = part;
+    }
+  }
+  return card.empty() ? "host" : card;
+}
 
 std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
                                                   const DeviceOptions& options) {
@@ -121,16 +133,18 @@ std::vector<std::unique_ptr<Device>> make_devices(std::string_view list,
   devices.push_back(make_host_device(options));
   bool host_named = false;
   std::string_view before;
-  for (size_t at = 0; at <= list.size();) {
-    const size_t end = std::min(list.find(',', at), list.size());
-    const std::string_view spec = list.substr(at, end - at);
-    at = end + 1;
-    constexpr std::string_view kFail = "fail=";
-    if (spec.starts_with(kFail)) {
-      add_fault_rule(*devices.back(), spec.substr(kFail.size()));
-      continue;
+  const std::vector<std::string_view> parts = parts_of(list);
+  for (size_t i = 0; i < parts.size(); ++i) {
+    const std::string_view spec = parts[i];
+    if (is_sim_word(spec)) {
+      throw Error(ErrorCode::kInvalidArgument,
+                  format("device '{}': it stands behind no sim, and only a sim can be told", spec));
     }
     if (spec == "host" && !std::exchange(host_named, true)) continue;
+    machine.words.clear();
+    if (spec == "sim" || spec.starts_with("sim:")) {
+      while (i + 1 < parts.size() && is_sim_word(parts[i + 1])) machine.words.push_back(parts[++i]);
+    }
     const std::string numbered = number_of(before, spec);
     devices.push_back(make_device(machine, DeviceId(static_cast<int32_t>(devices.size())),
                                   numbered.empty() ? spec : numbered));

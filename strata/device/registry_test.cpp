@@ -26,10 +26,51 @@ TEST(Registry, TheHostIsFirstAndIdsCountOn) {
   EXPECT_EQ(make_devices("sim:2KiB", {})[1]->capacity().total, 2048U);
 }
 
+TEST(Registry, AListSaysWhatASimIsLike) {
+  const auto devices = make_devices(
+      "sim:16GiB,used=1GiB,budget=14GiB,link=12GB/s,vram=900GB/s,peer=no,display; sim:8GiB", {});
+  ASSERT_EQ(devices.size(), 3U);
+  const Device &a = *devices[1], &b = *devices[2];
+  EXPECT_EQ(a.capacity().total, Bytes{16} << 30);
+  EXPECT_EQ(a.capacity().free, Bytes{14} << 30) << "the least of what is free and the budget";
+  EXPECT_EQ(a.facts().os_budget, Bytes{14} << 30);
+  EXPECT_EQ(a.facts().link_rate, 12e9);
+  EXPECT_EQ(a.facts().memory_rate, 900e9);
+  EXPECT_TRUE(a.facts().display);
+  EXPECT_FALSE(b.facts().display);
+  EXPECT_FALSE(b.reaches(a));
+  EXPECT_FALSE(b.reaches(*devices[0]));
+  const auto linked = make_devices("sim,sim", {});
+  EXPECT_TRUE(linked[1]->reaches(*linked[2]));
+  // What a broken probe says is read, and judged by who uses it.
+  EXPECT_EQ(make_devices("sim,link=-1GB/s", {})[1]->facts().link_rate, -1e9);
+}
+
 TEST(Registry, NamesWhatItDoesNotKnow) {
-  for (const char* list :
-       {"", "cpu", "host,", "host,host", "sim:", "sim:0", "sim:-1", "sim:8GB", "sim:GiB",
-        "sim:99999999999999999999", "sim:99999999999GiB", "sims", ",host", "0", "sim,1"}) {
+  for (const char* list : {"",
+                           "cpu",
+                           "host,",
+                           "host,host",
+                           "sim:",
+                           "sim:0",
+                           "sim:-1",
+                           "sim:8GB",
+                           "sim:GiB",
+                           "sim:99999999999999999999",
+                           "sim:99999999999GiB",
+                           "sims",
+                           ",host",
+                           "0",
+                           "sim,1",
+                           "peer=no",
+                           "sim,peer=maybe",
+                           "sim,link=12",
+                           "sim,link=fast",
+                           "sim,used=1GB",
+                           "sim,launch=5",
+                           "sim,launch=-1us",
+                           "sim,speed=3",
+                           "host,display"}) {
     try {
       make_devices(list, {});
       ADD_FAILURE() << list;

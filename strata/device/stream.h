@@ -66,7 +66,9 @@ class Stream {
   }
 
   // Queues a copy of equally many bytes that do not overlap.
-  // Faults: kUnsupported if a card would touch pageable memory.
+  // Faults: kUnsupported if a card would touch pageable memory. Where pinning has been tripped
+  // (Device::allocate_staging) that goes through a ring: the bytes are taken from pageable memory
+  // before this returns, or have come there; then also the errors of device::wait.
   Try<Done> copy(const MemView& to, const MemView& from);
 
   void record(Event& event);      // of this device; done when the work queued so far is
@@ -92,6 +94,14 @@ class Stream {
   bool drain(const WaitFor& what, std::chrono::nanoseconds limit);
   bool drain(const WaitFor& what, Deadline deadline);
 
+  // What the work queued from now on belongs to, for reports: "layer", 3. A literal.
+  struct Place {
+    const char* what = "";
+    int number = 0;
+  };
+  void set_place(const Place& place) { place_ = place; }
+  const Place& place() const { return place_; }
+
   Device& device() const { return device_; }
   ThreadPool& pool() const;
   const std::string& name() const { return name_; }
@@ -105,6 +115,7 @@ class Stream {
 
  private:
   void launch(const Cost& cost, Call call, const void* body, size_t bytes);
+  Try<Done> copy_through_ring(const MemView& to, const MemView& from);
 
   // do_launch and do_copy look at capturing() and record instead.
   virtual void do_launch(const Cost& cost, Call call, const void* body, size_t bytes) = 0;
@@ -119,6 +130,7 @@ class Stream {
   Device& device_;
   std::string name_;
   StreamCounters counters_;
+  Place place_;
   bool capturing_ = false;
   bool spoiled_ = false;        // the capture met something that does not fit
   std::unique_ptr<Event> end_;  // of drain(); here, so that a late one outlives the call

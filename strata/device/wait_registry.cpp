@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "strata/base/format.h"
+
 namespace strata::device {
 
 std::vector<WaitRow> WaitRegistry::rows() const {
@@ -15,6 +17,34 @@ std::vector<WaitRow> WaitRegistry::rows() const {
   std::stable_sort(rows.begin(), rows.end(),
                    [](const WaitRow& a, const WaitRow& b) { return a.since < b.since; });
   return rows;
+}
+
+void WaitRegistry::set_bound(Deadline bound) {
+  const std::lock_guard lock(mutex_);
+  bound_ = bound;
+}
+
+Deadline WaitRegistry::bounded(Deadline deadline) const {
+  const std::lock_guard lock(mutex_);
+  return {std::min(deadline.at, bound_.at)};
+}
+
+void WaitRegistry::set_blocked_by(std::string_view text) {
+  const std::lock_guard lock(mutex_);
+  const size_t n = std::min(text.size(), blocked_by_.size() - 1);
+  std::copy_n(text.begin(), n, blocked_by_.begin());
+  blocked_by_[n] = '\0';
+}
+
+std::string WaitRegistry::blocked_by() const {
+  const std::lock_guard lock(mutex_);
+  return blocked_by_.data();
+}
+
+std::string WaitRegistry::late_text(Clock::TimePoint since) const {
+  const std::chrono::duration<double> time = clock_.now() - since;
+  const std::string by = blocked_by();
+  return format("within {:.1f} s{}{}", time.count(), by.empty() ? "" : "; held up by ", by);
 }
 
 WaitRegistry::Scope::Scope(WaitRegistry& registry, const WaitFor& what, DeviceId device,

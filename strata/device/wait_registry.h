@@ -3,6 +3,8 @@
 #include <array>
 #include <chrono>
 #include <mutex>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "strata/base/clock.h"
@@ -40,6 +42,19 @@ class WaitRegistry {
   WaitRegistry& operator=(const WaitRegistry&) = delete;
 
   const Clock& clock() const { return clock_; }
+
+  // No wait that begins from now on lasts longer than until then, whatever its own deadline: the
+  // limit of the step that it is part of.
+  void set_bound(Deadline bound);
+  void clear_bound() { set_bound({Clock::TimePoint::max()}); }
+  Deadline bounded(Deadline deadline) const;
+
+  // The work that holds up who waits, where a device can tell: "copy of 4096 B at layer 3 on stream
+  // compute of device 2". Empty: nobody knows.
+  void set_blocked_by(std::string_view text);
+  std::string blocked_by() const;
+  // "within 5.0 s; held up by ..", for a wait since then.
+  std::string late_text(Clock::TimePoint since) const;
   std::vector<WaitRow> rows() const;  // the oldest first
 
   // Lists a wait as long as it lives. Of more than kMaxWaits at once some are not listed.
@@ -65,6 +80,8 @@ class WaitRegistry {
   const Clock& clock_;
   mutable std::mutex mutex_;
   std::array<Slot, kMaxWaits> slots_;
+  Deadline bound_{Clock::TimePoint::max()};
+  std::array<char, 128> blocked_by_{};
 };
 
 }  // namespace strata::device

@@ -168,8 +168,13 @@ void Drafter::ask(size_t index, std::span<DraftJob> jobs) {
   } catch (const Error& e) {
     if (e.code() == ErrorCode::kDeviceLost) throw;
     source.broken = ++source.n_failures >= kMaxFailures;
-    log_warning(format("guesses failed, the answers go on without them{}: {}",
-                       source.broken ? " from now on" : "", e.what()));
+    if (source.broken) {
+      const device::Device& device = instance_.device();
+      device.trips().trip(device::Feature::kDrafting, device.id(),
+                          format("guesses of answers, {} times: {}", source.n_failures, e.what()));
+    } else {
+      log_info(format("guesses failed, the answers go on without them: {}", e.what()));
+    }
     for (size_t i = 0; i < jobs.size(); ++i) {
       if (!before[i]) jobs[i].guesses.clear();
     }

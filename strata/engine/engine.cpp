@@ -32,7 +32,7 @@ Engine::Engine(model::Instance& instance, const text::Tokenizer& tokenizer, Engi
       answers_(tokenizer, clock),
       sampler_(instance.options().max_out, instance.options().max_context,
                instance.model().info().n_vocab, instance.stream(), instance.plan()),
-      runner_(instance, sampler_, answers_),
+      runner_(instance, sampler_, answers_, options.step_limit),
       forms_(tokenizer, instance.model().info().n_vocab),
       drafter_(instance, sampler_, options.drafts, clock),
       cache_(instance, options.cache),
@@ -316,20 +316,30 @@ StepResult Engine::run_twice(const StepPlan& plan) {
   std::string why;
   try {
     return runner_.finish(runner_.submit(plan));
-  } catch (const Error& error) {
+  } catch (Error& error) {
     ++n_failed_steps_;
-    if (error.code() == ErrorCode::kDeviceLost) throw;
+    if (error.code() == ErrorCode::kDeviceLost) {
+      error.with(step_text(plan));
+      throw;
+    }
     why = error.what();
   } catch (const std::exception& error) {
     ++n_failed_steps_;
     why = error.what();
   }
-  log_warning(format("a step failed and is run again: {}", why));
+  log_warning(format("{} failed and is run again: {}", step_text(plan), why));
+  step_since_ns_ = now_ns();
+  // The slower ways have the same bits, and less that can fail.
+  struct Caution {
+    model::Model& model;
+    explicit Caution(model::Model& m) : model(m) { model.set_cautious(true); }
+    ~Caution() { model.set_cautious(false); }
+  } caution(instance_.model());
   return runner_.finish(runner_.submit(plan));
 }
 
 void Engine::fail_all(const StepPlan& plan, ErrorCode code, const std::string& why) {
-  log_error(format("a step failed twice: {}", why));
+  log_error(format("{} failed twice: {}", step_text(plan), why));
   for (const StepPart& part : plan) answers_.fail(*part.request, code, why);
 }
 
@@ -354,7 +364,10 @@ void Engine::compute(const StepPlan& plan) {
   pace_.add(answer_rows, result.n_rows - answer_rows, time.count(), drafter_.costs());
   accept(plan, result);
   flush();  // what is known need not wait for guesses, nor for copies
-  drafter_.draft(plan, result);
+  {
+    const StepBound bound(instance_.waits(), options_.step_limit, result.n_rows);
+    drafter_.draft(plan, result);
+  }
   keep_prompts(plan);
   const std::lock_guard lock(mutex_);
   drafts_ = drafter_.totals();
@@ -380,7 +393,11 @@ bool Engine::step() {
     return false;
   }
   int32_t rows = 0;
-  for (const StepPart& part : plan) rows += static_cast<int32_t>(part.ids.size());
+  for (const StepPart& part : plan) {
+    rows += static_cast<int32_t>(part.ids.size());
+    // Should this step be the engine's last, the front knows who was in it.
+    if (!std::exchange(part.request->begun, true)) answers_.progress(*part.request);
+  }
   step_rows_ = rows;
   step_since_ns_ = now_ns();
   flush();  // who was refused or cancelled need not wait for the step, nor be lost with it
@@ -427,6 +444,15 @@ wire::Pulse Engine::pulse() const {
                 .failed_steps = n_failed_steps_,
                 .masks = sampler_.n_masks(),
                 .mask_ns = sampler_.mask_ns()};
+  pulse.degraded = options_.degraded;
+  for (const device::Feature feature : device::kFeatures) {
+    pulse.features.push_back({std::string(device::name(feature)), 0});
+  }
+  for (const device::Trip& trip : instance_.trips().list()) {
+    ++pulse.features[static_cast<size_t>(trip.feature)].n_trips;
+    pulse.degraded.push_back(
+        format("{} off on device {}: {}", device::name(trip.feature), trip.device.value, trip.why));
+  }
   const std::lock_guard lock(mutex_);
   pulse.work.drafts = drafts_;
   pulse.work.experts = experts_;

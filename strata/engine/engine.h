@@ -36,6 +36,8 @@ struct EngineHooks {
 struct EngineOptions {
   DraftOptions drafts;
   CacheOptions cache;
+  StepLimit step_limit;
+  std::vector<std::string> degraded;  // told in each pulse, a sentence each
 };
 
 // Owns all sessions and runs them on one thread: takes requests and cancellations, chooses the rows

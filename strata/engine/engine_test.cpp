@@ -39,7 +39,7 @@ TEST(Engine, AnswersEndOnceWithUsage) {
   EXPECT_EQ(engine[1].finished->usage.prompt_tokens, 40);
   EXPECT_EQ(engine[1].finished->usage.completion_tokens, 8);
   EXPECT_EQ(engine[1].ids.size(), 8u);
-  EXPECT_EQ(engine[1].progress, (std::vector<int32_t>{16, 32, 40}));
+  EXPECT_EQ(engine[1].progress, (std::vector<int32_t>{0, 16, 32, 40}));
   EXPECT_EQ(engine.instance().model().states().n_free_slots(), 2);
 }
 
@@ -384,7 +384,7 @@ TEST(Engine, TellsItsMemoryPlan) {
   }
 }
 
-// Ten milliseconds after each step.
+// Ten milliseconds whenever something is told: in a request's first step, and after each step.
 TEST(Engine, TimingsAreThoseOfTheClock) {
   ManualClock clock;
   TinyEngine engine({.slots = 1}, clock);
@@ -394,11 +394,11 @@ TEST(Engine, TimingsAreThoseOfTheClock) {
   engine.run_all();
   const wire::Timings& first = engine[1].finished->timings;
   EXPECT_EQ(first.queue_ms, 0);
-  EXPECT_EQ(first.prompt_ms, 10);
+  EXPECT_EQ(first.prompt_ms, 20);
   EXPECT_EQ(first.decode_ms, 30);
   const wire::Timings& second = engine[2].finished->timings;
-  EXPECT_EQ(second.queue_ms, 50);
-  EXPECT_EQ(second.prompt_ms, 0);
+  EXPECT_EQ(second.queue_ms, 60);
+  EXPECT_EQ(second.prompt_ms, 10);
   EXPECT_EQ(second.decode_ms, 0);
 }
 

@@ -71,7 +71,7 @@ TEST_F(FormsTest, TablesThatAreKeptHaveABound) {
     one = form->table_bytes;
     EXPECT_EQ(forms.table_bytes(), one);
   }
-  ASSERT_GT(one, 100'000u);
+  ASSERT_GT(one, 50'000u);
   Forms forms(tokenizer_, tokenizer_.n_vocab(), {.max_kept = 16, .max_table_bytes = 3 * one});
   for (int i = 0; i < 10; ++i) {
     ASSERT_TRUE(is_done(forms.ask(large(i))));

@@ -31,18 +31,21 @@ std::vector<size_t> keep_points(std::span<const int32_t> text, std::span<const i
                                 size_t n_cached, size_t n_common, size_t chunk,
                                 const text::Tokenizer& tokenizer) {
   std::vector<size_t> points;
+  const auto apart = [](size_t a, size_t b) {
+    return std::max(a, b) - std::min(a, b) >= PrefixCache::kLeastTokens;
+  };
+  const auto is_new = [&](size_t point) {
+    return point < text.size() && point > n_cached && apart(point, n_cached);
+  };
   const auto add = [&](size_t point) {
-    const auto apart = [&](size_t other) {
-      return std::max(point, other) - std::min(point, other) >= PrefixCache::kLeastTokens;
-    };
-    if (point < text.size() && point > n_cached && apart(n_cached) &&
-        std::ranges::all_of(points, apart)) {
-      points.push_back(point);
-    }
+    const auto apart_from = [&](size_t other) { return apart(point, other); };
+    if (is_new(point) && std::ranges::all_of(points, apart_from)) points.push_back(point);
   };
   add(n_common);
   add(last_message(text, boundaries, tokenizer));
-  if (!boundaries.empty() && boundaries.front() > 0) add(static_cast<size_t>(boundaries.front()));
+  // However short the next message is: others begin with this one.
+  const auto first = static_cast<size_t>(boundaries.empty() ? 0 : std::max(boundaries.front(), 0));
+  if (is_new(first) && std::ranges::find(points, first) == points.end()) points.push_back(first);
   const size_t least = std::max(kSpacing, text.size() / kSpaces);
   const size_t spacing = (least + chunk - 1) / chunk * chunk;
   for (size_t point = n_cached + spacing; point < text.size(); point += spacing) add(point);

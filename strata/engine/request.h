@@ -57,6 +57,7 @@ struct Request {
   size_t n_cached = 0;          // of them, not computed for this request
   std::vector<size_t> keep_at;  // tokens of text after which the state is kept, rising
   std::vector<int32_t> answer;  // sampled ids
+  bool begun = false;           // it was in a step
   bool cancelled = false;       // it is to end
   bool ended = false;           // its last event has been said
   bool failed = false;          // and that was an error

@@ -11,9 +11,6 @@
 namespace strata::engine {
 namespace {
 
-// What is left of a failed step is at most a step, and a step of a minute is no longer at work.
-constexpr std::chrono::minutes kSettleLimit(1);
-
 wire::TokenLogprobs told(const kernels::RowLogprobs& row, int32_t chosen) {
   wire::TokenLogprobs told;
   if (chosen < 0) return told;
@@ -23,6 +20,15 @@ wire::TokenLogprobs told(const kernels::RowLogprobs& row, int32_t chosen) {
 }
 
 }  // namespace
+
+std::string step_text(const StepPlan& plan) {
+  size_t n_rows = 0, n_prompt = 0, n_answers = 0;
+  for (const StepPart& part : plan) {
+    n_rows += part.ids.size();
+    part.decodes ? ++n_answers : n_prompt += part.ids.size();
+  }
+  return format("a step of {} rows ({} of prompts, {} answers)", n_rows, n_prompt, n_answers);
+}
 
 void StepRunner::queue(const StepPlan& parts) {
   model::Model& model = instance_.model();
@@ -96,10 +102,14 @@ void StepRunner::replay(const StepPlan& parts, const StepResult& result) {
 }
 
 StepTicket StepRunner::submit(StepPlan plan) {
-  StepTicket ticket{std::move(plan)};
+  int n_rows = 0;
+  for (const StepPart& part : plan) n_rows += static_cast<int>(part.ids.size());
+  StepTicket ticket{std::move(plan),
+                    std::make_unique<StepBound>(instance_.waits(), limit_, n_rows)};
   try {
     queue(ticket.parts);
   } catch (...) {
+    ticket.bound.reset();
     withdraw(ticket.parts);
     throw;
   }
@@ -113,6 +123,7 @@ StepResult StepRunner::finish(StepTicket&& ticket) {
     result = accept(ticket.parts);
     replay(ticket.parts, result);
   } catch (...) {
+    ticket.bound.reset();
     withdraw(ticket.parts);
     throw;
   }
@@ -125,13 +136,15 @@ StepResult StepRunner::finish(StepTicket&& ticket) {
 
 // Within a handler of what went wrong.
 void StepRunner::withdraw(const StepPlan& parts) {
-  settle_failure(instance_, "the rest of a failed step");
+  // What is left is at most a step, and one that takes so long again is no longer at work.
+  settle_failure(instance_, "the rest of a failed step", limit_.base / 2);
   for (const StepPart& part : parts) {
     if (part.request->session->n_pending() > 0) part.request->session->commit(0);
   }
 }
 
-std::string settle_failure(model::Instance& instance, const char* what) {
+std::string settle_failure(model::Instance& instance, const char* what,
+                           std::chrono::milliseconds limit) {
   std::string why = "something unknown was thrown";
   try {
     throw;
@@ -143,7 +156,7 @@ std::string settle_failure(model::Instance& instance, const char* what) {
   } catch (...) {
   }
   const Clock& clock = instance.device().waits().clock();
-  const auto deadline = device::Deadline::within(kSettleLimit, clock);
+  const auto deadline = device::Deadline::within(limit, clock);
   bool late = false;
   while (!late) {
     try {
@@ -158,6 +171,7 @@ std::string settle_failure(model::Instance& instance, const char* what) {
     // What failed has left the queue, so the next turn gets further.
     late = late || clock.now() >= deadline.at;
   }
+  instance.set_hang(why);
   throw Error(ErrorCode::kDeviceLost, format("{}; and the rest of that step does not end", why));
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -20,8 +22,32 @@ struct StepPart {
 };
 using StepPlan = std::vector<StepPart>;
 
+// "a step of 18 rows (16 of prompts, 2 answers)".
+std::string step_text(const StepPlan& plan);
+
+// How long a step may take before it is given up.
+struct StepLimit {
+  std::chrono::milliseconds base{60'000}, per_row{1'000};
+  std::chrono::milliseconds of(int n_rows) const { return base + n_rows * per_row; }
+};
+
+// Every wait within a step ends with the step's limit.
+class StepBound {
+ public:
+  StepBound(device::WaitRegistry& waits, const StepLimit& limit, int n_rows) : waits_(waits) {
+    waits.set_bound(device::Deadline::within(limit.of(n_rows), waits.clock()));
+  }
+  ~StepBound() { waits_.clear_bound(); }
+  StepBound(const StepBound&) = delete;
+  StepBound& operator=(const StepBound&) = delete;
+
+ private:
+  device::WaitRegistry& waits_;
+};
+
 struct StepTicket {
   StepPlan parts;
+  std::unique_ptr<StepBound> bound;
 };
 
 // What a step gave. Of each part, in order:
@@ -44,8 +70,9 @@ struct StepResult {
 class StepRunner {
  public:
   // All outlive this.
-  StepRunner(model::Instance& instance, Sampler& sampler, const Answers& answers)
-      : instance_(instance), sampler_(sampler), answers_(answers) {}
+  StepRunner(model::Instance& instance, Sampler& sampler, const Answers& answers,
+             const StepLimit& limit)
+      : instance_(instance), sampler_(sampler), answers_(answers), limit_(limit) {}
 
   StepTicket submit(StepPlan plan);
   StepResult finish(StepTicket&& ticket);
@@ -59,12 +86,15 @@ class StepRunner {
   model::Instance& instance_;
   Sampler& sampler_;
   const Answers& answers_;
+  StepLimit limit_;
 };
 
 // Within a handler of what went wrong in queued work: waits until nothing of it is queued any more,
 // and returns the reason. What is left reads tables that the next step overwrites, and writes to
 // slots and pages that may go to other sessions.
-// Errors: kDeviceLost if that was it, or if the rest does not end.
-std::string settle_failure(model::Instance& instance, const char* what);
+// Errors: kDeviceLost if that was it, or if the rest does not end within the limit; Instance::hang
+// then tells what.
+std::string settle_failure(model::Instance& instance, const char* what,
+                           std::chrono::milliseconds limit = std::chrono::minutes(1));
 
 }  // namespace strata::engine

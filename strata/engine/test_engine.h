@@ -22,6 +22,7 @@ struct TinyOptions {
   bool mtp = false;
   DraftOptions drafts = {.automatic = false};
   CacheOptions cache;
+  std::vector<int> layer_split = {};  // empty: the planner's
 };
 
 // A tiny model behind an engine whose steps the test makes, and what the engine said.
@@ -32,6 +33,7 @@ class TinyEngine {
                    .device = options.device,
                    .threads = 2,
                    .seed = options.seed,
+                   .layer_split = options.layer_split,
                    .max_context = options.context,
                    .slots = options.slots,
                    .chunk = options.chunk,

@@ -76,10 +76,12 @@ void CardSlots::allocate() {
   const Bytes bytes = table_bytes() + sizeof(uint64_t);
   if (table_.n() > 0) {
     slots_ = get(slot_line_, table_.bytes(), device_.work_memory());
-    ring_ = get(ring_line_, static_cast<Bytes>(ring()) * largest_, device_.staging_memory());
+    ring_ =
+        value_or_throw(device_.allocate_staging(ring_line_, static_cast<Bytes>(ring()) * largest_));
   }
   addresses_ = get(address_line_, bytes, device_.work_memory());
-  host_addresses_ = get(host_address_line_, bytes + sizeof(uint64_t), device_.staging_memory());
+  host_addresses_ =
+      value_or_throw(device_.allocate_staging(host_address_line_, bytes + sizeof(uint64_t)));
   std::memset(host_addresses_.data(), 0, host_addresses_.bytes());
 }
 

@@ -24,9 +24,10 @@ bool Ledger::admit(DeviceId where, PlanLineId line, Bytes bytes) {
   const Line& planned = plan_.line(line);
   Bytes& used = used_[static_cast<size_t>(line.value)];
   const bool fits = bytes <= planned.bytes - used && where == planned.where;
-  if (sealed_ || !fits) {
+  const bool late = sealed_ && !planned.after_start;
+  if (late || !fits) {
     refused_ = format("{} B for {} / {}: {}", bytes, planned.owner, planned.name,
-                      sealed_ ? "nothing is allocated after the start" : "more than planned");
+                      late ? "nothing is allocated after the start" : "more than planned");
     return false;
   }
   used += bytes;

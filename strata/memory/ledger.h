@@ -16,7 +16,7 @@ class Ledger final : public device::AllocationGate {
  public:
   explicit Ledger(const Plan& plan);
 
-  // From here on (READY) the gate says no.
+  // From here on (READY) the gate says no, except to lines that may be taken after the start.
   void seal();
 
   bool admit(DeviceId where, PlanLineId line, Bytes bytes) override;

@@ -32,6 +32,8 @@ struct Line {
   // Backed by a mapped file: the system may drop and read it again, so it is not counted against
   // the budget of anonymous memory.
   bool mapped = false;
+  // May be taken after the start, too: graphs are made when a step of their shape first comes.
+  bool after_start = false;
 };
 
 }  // namespace strata::memory

@@ -16,6 +16,10 @@ struct Card {
   bool display = false;  // somebody looks at it
   double link_rate = 0;  // from host memory to the card
   double memory_rate = 0;
+  Bytes graph_node_bytes = 1024;  // what a node of a graph takes
+  // For a sim that poses as it; see device/sim/sim_card.h.
+  double launch_us = 0, copy_us = 0;
+  std::vector<std::string> faults;  // rules in words
 };
 
 // What a machine has, read off it or described in a file. Card i is device i + 1.
@@ -28,6 +32,7 @@ struct Machine {
   double ram_rate = 0, storage_rate = 0;
   bool pins_mapped = false;    // pages of a mapped file can be made known to a card
   bool pins_pageable = false;  // memory that is there already can be
+  Bytes pinned_limit = 0;      // of memory that can be pinned in all; 0: no such limit
 };
 
 // A probe that failed or met a busy moment gives nonsense: rates that are not positive, or beyond

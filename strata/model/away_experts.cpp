@@ -18,10 +18,12 @@ constexpr int kPairs = 512;
 constexpr std::chrono::minutes kLimit(10);
 
 void wait_for(const device::Event& event, const char* what) {
-  const auto deadline = device::Deadline::within(kLimit, event.device().waits().clock());
+  const device::WaitRegistry& waits = event.device().waits();
+  const Clock::TimePoint begun = waits.clock().now();
+  const auto deadline = device::Deadline::within(kLimit, waits.clock());
   if (device::wait(event, {.who = "experts on the host", .what = what}, deadline)) return;
-  throw Error(ErrorCode::kDevice, format("{} did not come from {} within {} minutes", what,
-                                         event.device().name(), kLimit.count()));
+  throw Error(ErrorCode::kDevice, format("{} did not come from {} {}", what, event.device().name(),
+                                         waits.late_text(begun)));
 }
 
 }  // namespace
@@ -99,8 +101,7 @@ void AwayExperts::declare(memory::Plan& plan) {
 
 void AwayExperts::allocate() {
   device::Device& card = *stage_.device;
-  host_memory_ =
-      value_or_throw(card.allocate(host_line_, carve_host(nullptr), card.staging_memory()));
+  host_memory_ = value_or_throw(card.allocate_staging(host_line_, carve_host(nullptr)));
   card_memory_ = value_or_throw(card.allocate(card_line_, carve_card(nullptr), card.work_memory()));
   device::Device& host = host_.device();
   scratch_ = value_or_throw(host.allocate(scratch_line_, scratch_bytes_, host.work_memory()));

@@ -15,12 +15,11 @@ constexpr Bytes kPiece = Bytes{256} << 10;
 constexpr std::chrono::minutes kLimit(1);
 
 void wait(device::Stream& stream) {
-  if (stream.drain({"model", "a copy to or from the host"}, kLimit)) {
-    return;
-  }
+  const device::WaitRegistry& waits = stream.device().waits();
+  const Clock::TimePoint begun = waits.clock().now();
+  if (stream.drain({"model", "a copy to or from the host"}, kLimit)) return;
   throw Error(ErrorCode::kDevice,
-              format("a copy between host and device did not end within {} s",
-                     std::chrono::duration_cast<std::chrono::seconds>(kLimit).count()));
+              format("a copy between host and device did not end {}", waits.late_text(begun)));
 }
 
 }  // namespace
@@ -31,11 +30,15 @@ HostCopy::HostCopy(device::Device& device, memory::Plan& plan) : device_(device)
                     .formula = format("pieces of {} B", kPiece),
                     .where = device::kHostId,
                     .bytes = kPiece});
+  if (device.reads_host_memory()) return;
+  device.set_ring_line(plan.add({.owner = "model",
+                                 .name = "staging ring",
+                                 .formula = "for copies of memory that could not be pinned",
+                                 .where = device::kHostId,
+                                 .bytes = device::Device::kRingBytes}));
 }
 
-void HostCopy::allocate() {
-  staging_ = value_or_throw(device_.allocate(line_, kPiece, device_.staging_memory()));
-}
+void HostCopy::allocate() { staging_ = value_or_throw(device_.allocate_staging(line_, kPiece)); }
 
 device::MemView HostCopy::on_device(const std::byte* data, Bytes bytes) const {
   // A view is of bytes that may be written, even where they are only read.

@@ -20,7 +20,7 @@ namespace strata::model {
 // kDeviceLost; what the queued work threw. What was to be written is undefined then.
 class HostCopy {
  public:
-  // Adds the line of the staging memory.
+  // Adds the line of the staging memory, and that of the device's ring.
   HostCopy(device::Device& device, memory::Plan& plan);
   void allocate();
 

@@ -50,8 +50,11 @@ Instance::Instance(const InstanceOptions& options)
       .n_threads = threads.n_threads, .cpus = os::thread_cpus(topology, threads.n_threads)});
   devices_ = device::make_devices(options.device, {.pool = pool_.get(),
                                                    .gate = ledger_.get(),
+                                                   .waits = &waits_,
+                                                   .trips = &trips_,
                                                    .backend = options.backend,
-                                                   .seed = options.seed});
+                                                   .seed = options.seed,
+                                                   .hangs_take_time = options.hangs_take_time});
   blueprint_ = read_blueprint(file_);
   resolve(options);
   make_stages(place(options));
@@ -72,7 +75,7 @@ Instance::~Instance() {
 }
 
 // As the planner knows machines; what the cards have besides is free.
-memory::Machine Instance::machine(const InstanceOptions& options) const {
+memory::Machine Instance::machine(const InstanceOptions& options) {
   const os::MemoryBudget host = memory();
   memory::Machine machine{.name = options.device, .ram = host.total};
   if (host.available > 0) {
@@ -80,11 +83,24 @@ memory::Machine Instance::machine(const InstanceOptions& options) const {
   } else {
     machine.ram = Bytes{1} << 60;  // not known: no limit
   }
+  machine.peer_access = true;
   for (size_t i = 1; i < devices_.size(); ++i) {
-    const device::Capacity capacity = devices_[i]->capacity();
-    machine.cards.push_back({.name = devices_[i]->name(),
+    const device::Device& card = *devices_[i];
+    const device::Capacity capacity = card.capacity();
+    const device::CardFacts facts = card.facts();
+    machine.cards.push_back({.name = card.name(),
                              .total = capacity.total,
-                             .used_by_others = capacity.total - capacity.free});
+                             .used_by_others = capacity.total - capacity.free,
+                             .os_budget = facts.os_budget,
+                             .display = facts.display,
+                             .link_rate = facts.link_rate,
+                             .memory_rate = facts.memory_rate,
+                             .graph_node_bytes = (card.graph_bytes(1) - card.graph_bytes(0)) *
+                                                 Stage::nodes_per_op(card)});
+    machine.peer_access = machine.peer_access && (i == 1 || card.reaches(*devices_[1]));
+  }
+  for (std::string& told : memory::drop_absurd_rates(machine)) {
+    warnings_.push_back(std::move(told));
   }
   return machine;
 }
@@ -406,6 +422,11 @@ std::string Instance::experts_text() const {
   return text;
 }
 
+void Instance::seal() {
+  ledger_->seal();
+  for (const auto& device : devices_) device->started();
+}
+
 void Instance::with_ledger(const std::function<void()>& allocate) const {
   try {
     allocate();
@@ -422,10 +443,9 @@ bool Instance::drain(const char* what, device::Deadline deadline) {
 }
 
 void Instance::wait(const char* what, std::chrono::milliseconds limit) {
-  if (drain(what, device::Deadline::within(limit, device().waits().clock()))) return;
-  throw Error(ErrorCode::kDevice,
-              format("{} did not end within {} s", what,
-                     std::chrono::duration_cast<std::chrono::seconds>(limit).count()));
+  const Clock::TimePoint begun = waits_.clock().now();
+  if (drain(what, device::Deadline::within(limit, waits_.clock()))) return;
+  throw Error(ErrorCode::kDevice, format("{} did not end {}", what, waits_.late_text(begun)));
 }
 
 }  // namespace strata::model

@@ -36,6 +36,7 @@ struct InstanceOptions {
   device::Backend backend = device::Backend::kCpu;
   int threads = 0;
   uint64_t seed = 1;             // of the sim devices' order of work
+  bool hangs_take_time = false;  // see device::DeviceOptions
   std::vector<int> layer_split;  // layers of each card; empty: the planner looks
   // Of cards, slots and tiers; the rest of it is said here.
   memory::PlanWishes wishes;
@@ -76,7 +77,7 @@ class Instance {
   // Calls what allocates; a kResourceExhausted then says what was planned and what was refused.
   void with_ledger(const std::function<void()>& allocate) const;
   // After load and whatever the caller adds to the plan: nothing is allocated from here on.
-  void seal() { ledger_->seal(); }
+  void seal();
 
   const gguf::Model& file() const { return file_; }
   const ModelFacts& facts() const { return blueprint_->facts(); }
@@ -90,6 +91,10 @@ class Instance {
   const memory::Plan& plan() const { return plan_; }
   memory::Ledger& ledger() { return *ledger_; }
   ThreadPool& pool() { return *pool_; }
+  // Of all devices.
+  device::WaitRegistry& waits() { return waits_; }
+  device::Trips& trips() { return trips_; }
+  const device::Trips& trips() const { return trips_; }
   const ModelOptions& options() const { return resolved_; }
   // "host: 1.20 GiB used, 1.25 GiB planned; ..", for people.
   std::string memory_text() const;
@@ -103,6 +108,10 @@ class Instance {
   const std::vector<memory::Decision>& decisions() const { return decisions_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
 
+  // What does not end, once something has been given up for that; else empty. The engine's thread.
+  void set_hang(const std::string& why) { hang_ = why; }
+  const std::string& hang() const { return hang_; }
+
   // Waits for the streams of all stages; false if the deadline comes first. Errors: what the queued
   // work throws; some of it may then still be queued.
   bool drain(const char* what, device::Deadline deadline);
@@ -112,7 +121,7 @@ class Instance {
  private:
   memory::Placement place(const InstanceOptions& options);
   void make_stages(const memory::Placement& placement);
-  memory::Machine machine(const InstanceOptions& options) const;
+  memory::Machine machine(const InstanceOptions& options);
   void keep_in_ram(Bytes bytes);
   void read_profile(const std::string& path, const ModelFacts& facts);
   void save_profile() const;
@@ -130,6 +139,8 @@ class Instance {
   memory::Plan plan_;
   std::unique_ptr<memory::Ledger> ledger_;
   std::unique_ptr<ThreadPool> pool_;
+  device::WaitRegistry waits_;
+  device::Trips trips_;
   std::vector<std::unique_ptr<device::Device>> devices_;
   std::vector<std::unique_ptr<device::Stream>> streams_;
   Stages stages_;
@@ -138,7 +149,7 @@ class Instance {
   std::vector<std::string> warnings_;
   std::vector<memory::DeviceUse> uses_;  // as the planner left them
   Bytes in_storage_ = 0;
-  std::string profile_path_;
+  std::string profile_path_, hang_;
   std::unique_ptr<Model> model_;
 };
 

@@ -106,6 +106,10 @@ class Model {
   virtual View<float> residual() = 0;  // [max_rows, streams, width]
   virtual View<float> logits() = 0;
 
+  // Whether the next steps go without graphs and copies between cards: for a step that is run
+  // again.
+  virtual void set_cautious(bool) {}
+
   void set_observer(LayerObserver* observer) { observer_ = observer; }
 
  protected:

@@ -24,6 +24,7 @@ class OpPass {
   template <class Args>
   void run(const kernels::Op<Args>& op, Args args) {
     if (measuring()) {
+      ++n_ops_;
       peak_ = std::max(peak_, kernels::scratch_bytes(stream_, op, args));
       return;
     }
@@ -34,13 +35,15 @@ class OpPass {
   Mode mode() const { return mode_; }
   bool measuring() const { return mode_ == Mode::kMeasure; }
   device::Stream& stream() const { return stream_; }
-  Bytes peak() const { return peak_; }  // of the scratch asked for
+  Bytes peak() const { return peak_; }     // of the scratch asked for
+  size_t n_ops() const { return n_ops_; }  // that were measured
 
  private:
   device::Stream& stream_;
   View<std::byte> scratch_;
   Mode mode_;
   Bytes peak_ = 0;
+  size_t n_ops_ = 0;
 };
 
 }  // namespace strata::model

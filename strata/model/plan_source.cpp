@@ -13,7 +13,8 @@ ModelPlanSource::ModelPlanSource(const Blueprint& blueprint, const ModelOptions&
   const std::shared_ptr<device::SimOrder> order = device::make_sim_order(1);
   for (const memory::Card& card : machine.cards) {
     const DeviceId id(static_cast<int32_t>(devices_.size()));
-    devices_.push_back(device::make_sim_device(id, card.total, order, {}));
+    devices_.push_back(device::make_sim_device(
+        id, {.capacity = card.total, .graph_node_bytes = card.graph_node_bytes}, order, {}));
   }
   for (const auto& each : devices_) streams_.push_back(each->make_stream("layout"));
 }

@@ -17,7 +17,11 @@ struct Stage {
 
   bool is_host() const { return device->kind() == device::Kind::kHost; }
   // Whether queueing op by op costs more than the ops: what graphs are for.
-  bool gains_by_graphs() const { return device->kind() == device::Kind::kGpu; }
+  bool gains_by_graphs() const { return !is_host(); }
+  // Of the processor an op is one launch, of a card some.
+  static size_t nodes_per_op(const device::Device& d) {
+    return d.kind() == device::Kind::kGpu ? 8 : 1;
+  }
   // Bytes of the device's own memory, for copies.
   device::MemView at(void* data, Bytes bytes) const {
     return {.data = static_cast<std::byte*>(data),

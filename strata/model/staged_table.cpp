@@ -15,7 +15,7 @@ StagedTable::StagedTable(device::Device& device, memory::Plan& plan, const std::
 }
 
 void StagedTable::allocate() {
-  host_ = value_or_throw(device_.allocate(host_line_, bytes_, device_.staging_memory()));
+  host_ = value_or_throw(device_.allocate_staging(host_line_, bytes_));
   work_ = value_or_throw(device_.allocate(work_line_, bytes_, device_.work_memory()));
 }
 

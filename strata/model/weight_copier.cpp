@@ -46,7 +46,7 @@ WeightCopier::WeightCopier(const gguf::Model& file, device::Device& device, Plan
       raw_(value_or_throw(
           device.allocate(staging_line, raw_bytes(device, largest_tile), device::Mem::kPageable))) {
   if (const Bytes n = outgoing_bytes(device, largest_tile); n > 0) {
-    outgoing_ = value_or_throw(device.allocate(staging_line, n, device.staging_memory()));
+    outgoing_ = value_or_throw(device.allocate_staging(staging_line, n));
     stream_ = device.make_stream("load");
   }
 }

@@ -137,6 +137,12 @@ std::vector<prometheus::MetricFamily> families(const supervise::Status& status) 
            "Tokens guessed, by their place in the guess.");
   by_depth("strata_engine_right_guesses_total", pulse.work.drafts.right,
            "Of these, the ones that the model chose as well.");
+  auto& trips = rows.emplace_back(
+      family(MetricType::Counter, "strata_engine_trips_total",
+             "Features that this engine process has switched off because they failed."));
+  for (const wire::FeatureTrips& each : pulse.features) {
+    add(trips, each.n_trips, {{"feature", each.name}});
+  }
   counter("strata_engine_masks_total", pulse.work.masks,
           "Masks of grammars made by this engine process.");
   counter("strata_engine_mask_seconds_total", static_cast<double>(pulse.work.mask_ns) / 1e9,

@@ -34,10 +34,12 @@ class Launcher {
   // Errors, after which none is tried: kIo, and what else a launcher knows. The engine dies with
   // the thread that calls this, so that has to be one which lives as long as the program needs an
   // engine.
-  virtual std::unique_ptr<EngineProcess> launch(uint32_t incarnation) = 0;
+  // step_down: with less of what may have made the last ones hang.
+  virtual std::unique_ptr<EngineProcess> launch(uint32_t incarnation, bool step_down) = 0;
 };
 
-// Starts `argv` (the first is the path of the program) with "--fd 3 --incarnation N" added, one end
+// Starts `argv` (the first is the path of the program) with "--fd 3 --incarnation N" added, and
+// "--step-down 1" where that is asked for, one end
 // of a socket as descriptor 3, nothing else open but stdout and stderr, stdin empty, SIGPIPE
 // ignored, and a process group of its own, so that Ctrl-C reaches the front alone.
 std::unique_ptr<Launcher> process_launcher(std::vector<std::string> argv);

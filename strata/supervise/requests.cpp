@@ -48,7 +48,7 @@ void Requests::send_waiting(const std::function<void(wire::RequestId, const wire
     }
     entry.sent = true;
     entry.n_idle_pulses = 0;
-    ++entry.n_runs;
+    entry.begun = false;
   }
 }
 
@@ -88,6 +88,7 @@ std::optional<Requests::Call> Requests::on_event(wire::RequestId id, wire::Event
   if (it == entries_.end() || !it->second.sent) return std::nullopt;
   Entry& entry = it->second;
   entry.n_idle_pulses = 0;
+  entry.begun = true;
   if (is_terminal(event)) return end(it, std::move(event));
   if (const auto* tokens = std::get_if<wire::Tokens>(&event);
       tokens && !entry.callbacks.on_restart) {
@@ -113,10 +114,13 @@ std::vector<Requests::Call> Requests::on_idle_pulse(int limit) {
 
 std::vector<Requests::Call> Requests::on_death(const std::string& reason, TimePoint now) {
   std::vector<Call> calls;
+  const bool any_begun = std::ranges::any_of(
+      entries_, [](const auto& each) { return each.second.sent && each.second.begun; });
   for (auto it = entries_.begin(); it != entries_.end();) {
     const auto here = it++;
     Entry& entry = here->second;
     if (!entry.sent) continue;
+    if (entry.begun || !any_begun) ++entry.n_runs;
     entry.sent = false;
     entry.waiting_since = now;
     if (entry.cancelled) continue;  // take_unsent() ends it

@@ -51,9 +51,10 @@ class Requests {
   // lost, and end with an error.
   std::vector<Call> on_idle_pulse(int limit);
 
-  // The engine died for `reason`, `now`. Cancelled requests end; the
-  // others wait for the next engine if this was their first, and go on there behind the tokens that
-  // their client has seen; a request that was in two dying engines ends with an error.
+  // The engine died for `reason`, `now`. Cancelled requests end; the others wait for the next
+  // engine, and go on there behind the tokens that their client has seen; a request that was at
+  // work in two dying engines ends with an error. Those that had to wait while others were at work
+  // are none of it.
   std::vector<Call> on_death(const std::string& reason, TimePoint now);
 
   bool any_sent() const;
@@ -67,9 +68,10 @@ class Requests {
     bool sent = false;  // the present engine has it
     bool cancelled = false;
     std::optional<wire::Failed> refusal;  // it could not be sent
-    int n_runs = 0;
-    int n_idle_pulses = 0;    // since it was heard of
-    TimePoint waiting_since;  // if not sent
+    int n_runs = 0;                       // engines that died of it, or may have
+    bool begun = false;                   // the present engine has told of it
+    int n_idle_pulses = 0;                // since it was heard of
+    TimePoint waiting_since;              // if not sent
   };
   using Map = std::map<wire::RequestId, Entry>;
 

@@ -11,6 +11,9 @@ namespace {
 // What a shell or an exec says that could not start the program.
 constexpr int kNotStarted = 127;
 
+// The second hang of a kind is answered with less, the third with nothing.
+constexpr int kLastHang = 3;
+
 std::string_view exit_words(int status) {
   for (const ExitStatus& each : exit_statuses()) {
     if (each.status == status) return each.words;
@@ -57,15 +60,18 @@ std::string how(const Death& death) {
   return format("could not be started: {}", death.detail);
 }
 
+// Equal for hangs at the same place: sizes and times are the request's.
+std::string without_figures(const std::string& text) {
+  std::string place;
+  std::ranges::copy_if(text, std::back_inserter(place), [](char c) { return c < '0' || c > '9'; });
+  return place;
+}
+
 // Equal for deaths that are worth calling the same. Figures in a phase are progress, not place.
 std::string place_of(const Death& death) {
-  std::string place = format("{} {} ", static_cast<int>(death.how), death.code);
-  if (death.was_ready)
-    place += death.had_work ? "working" : "idle";
-  else
-    std::ranges::copy_if(death.phase, std::back_inserter(place),
-                         [](char c) { return c < '0' || c > '9'; });
-  return place;
+  const std::string place = format("{} {} ", static_cast<int>(death.how), death.code);
+  if (!death.was_ready) return place + without_figures(death.phase);
+  return place + (death.had_work ? "working" : "idle");
 }
 
 bool killed_from_outside(const Death& death) {
@@ -92,11 +98,28 @@ bool RestartPolicy::passes(int status) const {
          (status == exit_code(ErrorCode::kResourceExhausted) && ever_ready_);
 }
 
+int RestartPolicy::count_hang(const Death& death) {
+  if (death.hang.empty()) return n_hangs_ = 0;
+  const std::string place = without_figures(death.hang);
+  // With less running, the same trouble shows elsewhere.
+  const bool same = stepped_down_ || place == last_hang_;
+  n_hangs_ = same && death.uptime < settings_.hang_memory ? n_hangs_ + 1 : 1;
+  last_hang_ = place;
+  return n_hangs_;
+}
+
 RestartPolicy::Verdict RestartPolicy::on_death(const Death& death) {
   ever_ready_ = ever_ready_ || death.was_ready;
   const std::string reason = describe(death);
   if (death.how == Death::How::kLaunch) return {true, {}, reason};
   if (death.how == Death::How::kExit && !passes(death.code)) return {true, {}, reason};
+
+  const int n_hangs = count_hang(death);
+  if (n_hangs >= kLastHang) {
+    return {
+        true, {}, format("hung {} times in a row, the last time with less: {}", n_hangs, reason)};
+  }
+  stepped_down_ = stepped_down_ || n_hangs + 1 == kLastHang;
 
   const bool healthy =
       death.answered || (death.was_ready && death.uptime >= settings_.healthy_after);
@@ -110,7 +133,7 @@ RestartPolicy::Verdict RestartPolicy::on_death(const Death& death) {
 
   const int doublings = std::min(n_quick_ - 1, 20);
   const auto delay = std::min(settings_.longest_delay, settings_.first_delay * (1 << doublings));
-  return {false, delay, reason};
+  return {false, delay, reason, stepped_down_};
 }
 
 }  // namespace strata::supervise

@@ -25,6 +25,7 @@ struct Death {
   bool was_ready = false;
   bool had_work = false;  // requests were running
   bool answered = false;  // it had finished a request before
+  std::string hang;       // work that did not end was why: what, and where
   std::string phase;      // of its last pulse
   std::chrono::milliseconds uptime{0};
 };
@@ -37,13 +38,16 @@ std::string describe(const Death& death);
 // stalls and broken messages, and after 71 once an engine had been ready (a dead engine's memory
 // returns late); other codes would come back the same. The third death in a row of one kind at one
 // place is the last, unless the engine had answered a request or lived a minute before it; a kill
-// from outside of an idle engine never is. One thread at a time.
+// from outside of an idle engine never is. Hangs are counted by themselves, whatever was answered
+// in between: after the second of a kind the engine is started with less, after the third not at
+// all. One thread at a time.
 class RestartPolicy {
  public:
   struct Verdict {
     bool give_up = false;
     std::chrono::milliseconds delay{0};  // before the next start
     std::string reason;
+    bool step_down = false;  // also of the starts after that
   };
 
   struct Settings {
@@ -51,6 +55,7 @@ class RestartPolicy {
     std::chrono::milliseconds longest_delay{10'000};
     std::chrono::milliseconds healthy_after{60'000};
     int same_deaths = 3;
+    std::chrono::milliseconds hang_memory{3'600'000};  // who lived longer begins to count anew
   };
 
   RestartPolicy() = default;
@@ -61,8 +66,12 @@ class RestartPolicy {
  private:
   // An engine that left with this status may do better the next time.
   bool passes(int status) const;
+  int count_hang(const Death& death);
 
   Settings settings_;
+  int n_hangs_ = 0;  // alike, in a row
+  bool stepped_down_ = false;
+  std::string last_hang_;
   bool ever_ready_ = false;
   int n_quick_ = 0;  // deaths in a row without health in between
   int n_same_ = 0;   // of these, the last ones that were alike

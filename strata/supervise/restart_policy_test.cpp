@@ -109,5 +109,35 @@ TEST(RestartPolicy, OtherPlacesAndAnswersStartTheCountAgain) {
   for (int i = 0; i < 5; ++i) EXPECT_FALSE(policy.on_death(crash).give_up);
 }
 
+Death hang(const char* where) {
+  Death result = death(Death::How::kExit, 70);
+  result.hang = where;
+  result.was_ready = result.had_work = result.answered = true;
+  return result;
+}
+
+// Answers in between do not count: the same prompt would hang it again tomorrow.
+TEST(RestartPolicy, HangsAtOnePlaceStepDownAndThenEnd) {
+  RestartPolicy policy;
+  EXPECT_FALSE(policy.on_death(hang("copy of 100 B at layer")).step_down);
+  EXPECT_FALSE(policy.on_death(hang("matmul")).step_down) << "another one";
+  EXPECT_FALSE(policy.on_death(hang("copy of 100 B at layer")).step_down);
+  const auto second = policy.on_death(hang("copy of 200 B at layer"));
+  EXPECT_TRUE(second.step_down);
+  EXPECT_FALSE(second.give_up);
+  // A crash in between is started with less, too.
+  EXPECT_TRUE(policy.on_death(death(Death::How::kSignal, SIGSEGV)).step_down);
+  EXPECT_FALSE(policy.on_death(hang("matmul")).give_up);
+  EXPECT_FALSE(policy.on_death(hang("matmul")).give_up);
+  EXPECT_TRUE(policy.on_death(hang("anything")).give_up);
+}
+
+TEST(RestartPolicy, HangsFarApartAreNotOne) {
+  RestartPolicy policy;
+  Death rare = hang("copy");
+  rare.uptime = std::chrono::hours(2);
+  for (int i = 0; i < 5; ++i) EXPECT_FALSE(policy.on_death(rare).step_down);
+}
+
 }  // namespace
 }  // namespace strata::supervise

@@ -11,6 +11,9 @@
 //   forget      is ready, takes requests and never speaks of them again
 //   hung        is ready, then reports one step that goes on for ever; its pulses count its steps
 //   lost        is ready, then says that a device is lost at the first request, and leaves with 70
+//   stuck       as ok with --step-down; else takes the first request of two tokens up, says that a
+//               copy does not end, and leaves with 70
+//   stuck-ever  the same in any case
 //   failing     as ok, but its first pulses report one failed step more each, up to 3
 //   sick        as ok, but its first three answers are internal errors
 //   loading     pulses, but is never ready
@@ -25,6 +28,7 @@
 #include <utility>
 #include <variant>
 
+#include "strata/base/format.h"
 #include "strata/base/os/unix_socket.h"
 #include "strata/wire/engine_end.h"
 #include "strata/wire/link.h"
@@ -56,7 +60,8 @@ void answer(wire::Link& link, wire::RequestId id, const wire::Submit& submit) {
   link.send(events);
 }
 
-int serve(const std::string& word, int fd, int incarnation) {
+int serve(std::string word, int fd, int incarnation, bool stepped_down) {
+  if (word == "stuck" && stepped_down) word = "ok";
   if (word.starts_with("exit:")) return std::atoi(word.c_str() + 5);
   os::Descriptor socket = os::adopt_socket(fd);
   const int raw = socket.get();
@@ -104,6 +109,13 @@ int serve(const std::string& word, int fd, int incarnation) {
       link.send(wire::kNoRequest, wire::Event(wire::Leaving{ErrorCode::kDeviceLost, "bus error"}));
       std::_Exit(exit_code(ErrorCode::kDeviceLost));
     }
+    if (word.starts_with("stuck") && submit->ids.size() == 2) {
+      link.send(id, wire::Event(wire::Progress{0, 2, 0}));
+      link.send(wire::kNoRequest,
+                wire::Event(wire::Leaving{ErrorCode::kDeviceLost, "a step does not end",
+                                          format("a copy of {} B does not end", incarnation)}));
+      std::_Exit(exit_code(ErrorCode::kDeviceLost));
+    }
     if (word != "forget" && word != "hung") answer(link, id, *submit);
   };
   wire::serve_engine(link, end);
@@ -118,5 +130,5 @@ int main(int argc, char** argv) {
   for (int i = 1; i + 1 < argc; i += 2) options[argv[i]] = argv[i + 1];
   const int incarnation = std::atoi(options["--incarnation"].c_str());
   return serve(word_for(options["--script"], incarnation), std::atoi(options["--fd"].c_str()),
-               incarnation);
+               incarnation, options["--step-down"] == "1");
 }

@@ -132,13 +132,15 @@ void Supervisor::run() noexcept {
 }
 
 void Supervisor::supervise() {
+  bool step_down = false;
   for (uint32_t incarnation = 1;; ++incarnation) {
-    const Death death = live_one(incarnation);
+    const Death death = live_one(incarnation, step_down);
     {
       const std::lock_guard lock(mutex_);
       if (stopping_) return;
     }
     const RestartPolicy::Verdict verdict = policy_.on_death(death);
+    step_down = verdict.step_down;
     settle(death, verdict);
     if (verdict.give_up) {
       log_error(format("engine {}; not started again", verdict.reason));
@@ -146,7 +148,8 @@ void Supervisor::supervise() {
       log_info("a request asks for the engine: one more start");
       continue;
     }
-    log_warning(format("engine {}; next start in {} ms", verdict.reason, verdict.delay.count()));
+    log_warning(format("engine {}; next start in {} ms{}", verdict.reason, verdict.delay.count(),
+                       step_down ? ", with less of what may hang" : ""));
     wait_for_restart(verdict.delay);
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
@@ -172,11 +175,11 @@ class Supervisor::Connection {
   Supervisor& owner_;
 };
 
-Death Supervisor::live_one(uint32_t incarnation) {
+Death Supervisor::live_one(uint32_t incarnation, bool step_down) {
   Engine engine;
   Death death;
   try {
-    engine.process = launcher_->launch(incarnation);
+    engine.process = launcher_->launch(incarnation, step_down);
   } catch (const Error& e) {
     death.how = Death::How::kLaunch;
     death.detail = e.what();
@@ -225,6 +228,8 @@ Death Supervisor::converse(Engine& engine, wire::Link& link) {
         engine.process->wait_exit(std::chrono::seconds(5));
         death.how = Death::How::kStalled;
         death.detail = *why;
+        // Silence is no step that hangs.
+        if (engine.pulse.step_ms > 0) death.hang = format("a step: {}", engine.pulse.wait);
         return death;
       }
     }
@@ -252,6 +257,7 @@ Death Supervisor::ended(Engine& engine) const {
   if (!exit->by_signal && engine.leaving) {
     death.error = engine.leaving->code;
     death.detail = std::move(engine.leaving->message);
+    death.hang = std::move(engine.leaving->hang);
   }
   return death;
 }
@@ -331,6 +337,7 @@ void Supervisor::judge_locked(const Engine& engine) {
   if (!engine.ready) return;
   status_.reasons.clear();
   const wire::Work& work = engine.pulse.work;
+  status_.reasons = engine.pulse.degraded;
   if (work.failed_steps > 0 &&
       SteadyClock::now() - engine.last_failed_step <= settings_.degraded_after_failure) {
     status_.reasons.push_back(format("{} of {} steps have failed, the last within {} s",

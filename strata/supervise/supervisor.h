@@ -24,7 +24,8 @@ struct Settings {
   int max_requests = 256;  // accepted at the same time; more are refused
   // Pulses come twice a second from a thread that does not compute.
   std::chrono::milliseconds silence_limit{10'000};
-  // A step may take this long: far above what the slowest machine needs for a row.
+  // A step may take this long: far above what the slowest machine needs for a row, and twice what
+  // the engine gives it before it withdraws the step.
   std::chrono::milliseconds step_limit{120'000};
   std::chrono::milliseconds step_limit_per_row{2'000};
   // Between Shutdown and the kill.
@@ -81,7 +82,7 @@ class Supervisor final : public EngineClient {
 
   void run() noexcept;
   void supervise();
-  Death live_one(uint32_t incarnation);
+  Death live_one(uint32_t incarnation, bool step_down);
   Death converse(Engine& engine, wire::Link& link);
   Death ended(Engine& engine) const;
   std::optional<std::string> stall(const Engine& engine, TimePoint now) const;

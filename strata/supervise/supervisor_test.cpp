@@ -241,6 +241,42 @@ TEST(Supervisor, F122_AHungStepIsToldWithWhatItWaitsFor) {
               HasSubstr("hung in a step of 4 rows for 1000000 ms, waiting for the step"));
 }
 
+wire::Submit prompt_of(size_t n) {
+  wire::Submit submit = prompt();
+  submit.ids.assign(n, 1);
+  return submit;
+}
+
+// The request that hangs ends after two engines; the others are answered, by an engine with less.
+TEST(Supervisor, F089_AfterTwoHangsTheEngineIsStartedWithLess) {
+  auto engine = start("stuck");
+  Answer first, other;
+  engine->submit(prompt_of(2), first.callbacks());
+  engine->submit(prompt_of(3), other.callbacks());
+  ASSERT_TRUE(first.wait());
+  ASSERT_TRUE(first.failed);
+  EXPECT_THAT(first.failed->message, HasSubstr("twice on this request"));
+  ASSERT_TRUE(other.wait());
+  EXPECT_TRUE(other.finished);
+  Answer again;
+  engine->submit(prompt_of(2), again.callbacks());
+  ASSERT_TRUE(again.wait());
+  EXPECT_TRUE(again.finished) << "with less it does not hang";
+  EXPECT_EQ(engine->status().n_restarts, 2);
+}
+
+TEST(Supervisor, F089_TheThirdHangIsTheLast) {
+  auto engine = start("stuck-ever");
+  for (int i = 0; i < 2; ++i) {
+    Answer answer;
+    engine->submit(prompt_of(2), answer.callbacks());
+    ASSERT_TRUE(answer.wait());
+    ASSERT_TRUE(answer.failed);
+  }
+  ASSERT_TRUE(reaches(*engine, State::kFailed));
+  EXPECT_THAT(engine->status().reasons.at(0), HasSubstr("hung 3 times in a row"));
+}
+
 TEST(Supervisor, TheLastWordsOfAnEngineAreTheReason) {
   auto engine = start("lost");
   Answer answer;
@@ -393,7 +429,10 @@ TEST(Supervisor, CancelBeforeAnEngineIsThereEndsTheRequest) {
 
 // What no frame holds ends alone.
 TEST(Supervisor, ARequestThatCannotBeSentEndsAndTheOthersGoOn) {
-  auto engine = start("ok");
+  Settings settings = quick();
+  // Reading so much takes as long as many of the test's pulses, which then say what was before.
+  settings.lost_after_pulses = 100'000;
+  auto engine = start("ok", settings);
   Answer large, small;
   wire::Submit submit = prompt();
   submit.grammar.assign(wire::kMaxPayloadBytes, 'a');
@@ -403,7 +442,7 @@ TEST(Supervisor, ARequestThatCannotBeSentEndsAndTheOthersGoOn) {
   EXPECT_EQ(large.failed->code, ErrorCode::kUnsupported);
   engine->submit(prompt(), small.callbacks());
   ASSERT_TRUE(small.wait());
-  EXPECT_TRUE(small.finished);
+  EXPECT_TRUE(small.finished) << small.failed->message;
 }
 
 TEST(Supervisor, MoreThanTheLimitIsRefused) {
@@ -427,8 +466,8 @@ TEST(Supervisor, F120_StopLeavesNoProcess) {
   struct Spy : Launcher {
     explicit Spy(std::unique_ptr<Launcher> inner, int64_t& id)
         : inner_(std::move(inner)), id_(id) {}
-    std::unique_ptr<EngineProcess> launch(uint32_t incarnation) override {
-      auto process = inner_->launch(incarnation);
+    std::unique_ptr<EngineProcess> launch(uint32_t incarnation, bool step_down) override {
+      auto process = inner_->launch(incarnation, step_down);
       id_ = process->id();
       return process;
     }

@@ -71,10 +71,12 @@ void fields(Archive& a, T& m) {
       m.mask_ns, m.experts);
   } else if constexpr (std::same_as<M, Pulse>) {
     a(m.phase, m.wait, m.step_ms, m.step_rows, m.n_running, m.n_waiting, m.n_kept, m.resident,
-      m.anonymous, m.work);
+      m.anonymous, m.work, m.features, m.degraded);
+  } else if constexpr (std::same_as<M, FeatureTrips>) {
+    a(m.name, m.n_trips);
   } else {
     static_assert(std::same_as<M, Leaving>);
-    a(m.code, m.message);
+    a(m.code, m.message, m.hang);
   }
 }
 

@@ -59,8 +59,10 @@ std::vector<Event> all_events() {
             9,
             1ull << 40,
             5,
-            {1, 2, 1ull << 33, 4, 6, {7, {8}, {9}}, 10, 11, {12, 13, 14, 15, 16, 17, 18}}},
-      Leaving{ErrorCode::kDeviceLost, "the card is gone"},
+            {1, 2, 1ull << 33, 4, 6, {7, {8}, {9}}, 10, 11, {12, 13, 14, 15, 16, 17, 18}},
+            {{"graphs", 1}, {"drafting", 0}},
+            {"graphs are off"}},
+      Leaving{ErrorCode::kDeviceLost, "the card is gone", "copy at layer 3"},
   };
 }
 

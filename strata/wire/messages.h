@@ -252,6 +252,13 @@ struct Work {
   bool operator==(const Work&) const = default;
 };
 
+// What can be switched off because it failed, and how often that has happened in this process.
+struct FeatureTrips {
+  std::string name;  // "graphs"
+  uint32_t n_trips = 0;
+  bool operator==(const FeatureTrips&) const = default;
+};
+
 // Twice a second, from a thread that does not compute, from the start of the process on. Silence
 // means a dead process; a large step_ms means a hung step.
 struct Pulse {
@@ -265,6 +272,8 @@ struct Pulse {
   Bytes resident = 0;     // memory of the process, mapped files included; 0: unknown
   Bytes anonymous = 0;    // without them
   Work work;
+  std::vector<FeatureTrips> features;
+  std::vector<std::string> degraded;  // why the engine is not all it could be, a sentence each
   bool operator==(const Pulse&) const = default;
 };
 
@@ -272,6 +281,7 @@ struct Pulse {
 struct Leaving {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;
+  std::string hang;  // work that does not end was why: what, and where; else empty
   bool operator==(const Leaving&) const = default;
 };
 

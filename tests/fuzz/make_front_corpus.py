@@ -52,8 +52,9 @@ def wire_seeds():
         "ready": frame(68, struct.pack("<iiii", 512, 511, 4, 4096) + plan, request=0),
         "pulse": frame(69, text("ready") + text("") + struct.pack("<iiiii", 0, 0, 0, 0, 1)
                        + struct.pack("<7Q", 1 << 30, 1 << 20, 8, 2, 7, 9, 0) + drafts
-                       + struct.pack("<9Q", 3, 400, *range(7)), request=0),
-        "leaving": frame(70, b"\x05" + text("why"), request=0),
+                       + struct.pack("<9Q", 3, 400, *range(7)) + struct.pack("<I", 1) + text("graphs")
+                       + struct.pack("<II", 1, 1) + text("off"), request=0),
+        "leaving": frame(70, b"\x05" + text("why") + text("copy"), request=0),
     }
     for name, data in messages.items():
         write("wire", name, b"\xff" + data)

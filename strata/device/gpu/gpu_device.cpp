@@ -49,6 +49,8 @@ class GpuDevice final : public Device {
     }
   }
 
+  ~GpuDevice() override { drop_ring(); }
+
   int ordinal() const { return ordinal_; }
 
   Capacity capacity() const override {
@@ -58,6 +60,13 @@ class GpuDevice final : public Device {
     return {.total = total, .free = free};
   }
   Pinning pinning() const override { return {.possible = can_pin_, .limit = 0}; }
+  bool reaches(const Device& other) const override {
+    if (other.kind() != Kind::kGpu) return false;
+    int can = 0;
+    const int from = static_cast<const GpuDevice&>(other).ordinal_;
+    const Status status = STRATA_GPU(DeviceCanAccessPeer)(&can, ordinal_, from);
+    return status == STRATA_GPU(Success) && can != 0;
+  }
 
   std::unique_ptr<Stream> make_stream(std::string stream_name) override {
     return std::make_unique<gpu::GpuStream>(*this, ordinal_, std::move(stream_name));

@@ -11,8 +11,6 @@
 namespace strata::device::gpu {
 namespace {
 
-// What the driver keeps of a node is not told; a plan's line is charged this much.
-constexpr Bytes kNodeBytes = 1024;
 // A step of a small model is done within this; who waits longer sleeps between looks.
 constexpr std::chrono::microseconds kSpin{200};
 constexpr std::chrono::microseconds kNap{20};
@@ -187,8 +185,7 @@ Try<Graph> GpuStream::do_end_capture(PlanLineId line, bool spoiled) {
   if (status != STRATA_GPU(Success)) {
     return give_up(fault_of(STRATA_GPU_TEXT "GraphGetNodes", status, device().id()));
   }
-  Try<Allocation> memory =
-      device().allocate(line, static_cast<Bytes>(n_nodes + 1) * kNodeBytes, Mem::kDevice);
+  Try<Allocation> memory = device().allocate(line, device().graph_bytes(n_nodes), Mem::kDevice);
   if (const Fault* f = fault(memory)) return give_up(*f);
   STRATA_GPU(GraphExec_t) exec = nullptr;
   status = STRATA_GPU(GraphInstantiateWithFlags)(&exec, graph, 0);

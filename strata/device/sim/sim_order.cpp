@@ -1,7 +1,9 @@
 #include "strata/device/sim/sim_order.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "strata/base/check.h"
@@ -23,13 +25,21 @@ bool SimEvent::wait_until(Clock::TimePoint until, const Clock& clock) const {
     if (faults.lost()) {
       throw to_error({.code = ErrorCode::kDeviceLost, .call = "a wait", .device = device().id()});
     }
-    if (!order_.run_one()) return false;
+    if (!order_.run_one_or_stand(until, clock)) return false;
     if (!done() && clock.now() >= until) return false;
   }
   return true;
 }
 
 void SimOrder::remove(SimStream& stream) { std::erase(streams_, &stream); }
+
+bool SimOrder::linked(DeviceId a, DeviceId b) const {
+  const auto find = [this](DeviceId id) {
+    return std::ranges::find_if(sims_, [id](const Device* sim) { return sim->id() == id; });
+  };
+  const auto from = find(a), to = find(b);
+  return from != sims_.end() && to != sims_.end() && (*from)->reaches(**to);
+}
 
 void SimOrder::shuffle() {
   for (SimStream* stream : streams_) stream->preference = random_();
@@ -49,6 +59,31 @@ bool SimOrder::run_one() {
   if (random_() % kChangeOneIn == 0) best->preference = random_();
   best->run_head();
   return true;
+}
+
+void SimOrder::freeze(std::chrono::nanoseconds time) {
+  held_up_ = true;
+  frozen_until_ = std::chrono::steady_clock::now() + time;
+}
+
+bool SimOrder::run_one_or_stand(Clock::TimePoint until, const Clock& clock) {
+  constexpr std::chrono::microseconds kLook{500};
+  for (;;) {
+    const bool frozen = std::chrono::steady_clock::now() < frozen_until_;
+    const bool was_held_up = held_up_;
+    if (!frozen && run_one()) {
+      if (was_held_up) {
+        held_up_ = false;
+        streams_.front()->device().waits().set_blocked_by("");
+      }
+      return true;
+    }
+    const bool stands = frozen || std::ranges::any_of(streams_, [](const SimStream* stream) {
+                          return stream->hangs() && hangs_take_time(stream->device());
+                        });
+    if (!stands || clock.now() >= until) return false;
+    std::this_thread::sleep_for(kLook);
+  }
 }
 
 void SimOrder::skip_work_of(const Device& device) {

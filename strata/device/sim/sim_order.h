@@ -13,6 +13,12 @@ namespace strata::device {
 
 class SimStream;
 class SimOrder;
+struct SimCard;
+
+// Of the device of a stream or an event of this folder.
+const SimCard& card_of(const Device& sim);
+bool hangs_take_time(const Device& sim);
+void spend_until(Device& sim, std::chrono::nanoseconds time);
 
 // Counts how often it was recorded and how many of those records were reached.
 class SimEvent final : public Event {
@@ -28,6 +34,7 @@ class SimEvent final : public Event {
 
   SimOrder& order_;
   uint64_t recorded_ = 0, reached_ = 0;
+  std::chrono::nanoseconds time_{0};   // of the record that was reached last
   const SimStream* stream_ = nullptr;  // of the last record
   int n_queued_ = 0;                   // entries of queues that name this event
 };
@@ -41,6 +48,10 @@ class SimOrder {
   SimOrder& operator=(const SimOrder&) = delete;
 
   void add(SimStream& stream) { streams_.push_back(&stream); }
+  void add(const Device& sim) { sims_.push_back(&sim); }
+  void remove(const Device& sim) { std::erase(sims_, &sim); }
+  // Whether the one copies from and to the memory of the other.
+  bool linked(DeviceId a, DeviceId b) const;
   void remove(SimStream& stream);
 
   // Draws new preferences among the streams: each wait of the host meets a different world.
@@ -48,6 +59,10 @@ class SimOrder {
   // Runs one entry. False if there is none. Throws what the entry throws; it then counts as run,
   // and the launches and copies behind it on its stream are skipped.
   bool run_one();
+  // The same, but time passes while a card stands still. False: nothing is going to run before
+  // `until`.
+  bool run_one_or_stand(Clock::TimePoint until, const Clock& clock);
+  void freeze(std::chrono::nanoseconds time);
 
   // The card is lost: what its streams have queued is never done.
   void skip_work_of(const Device& device);
@@ -85,9 +100,12 @@ class SimOrder {
 
   std::mt19937_64 random_;
   std::vector<SimStream*> streams_;
+  std::vector<const Device*> sims_;
   std::map<const std::byte*, Bytes> live_;
   std::map<const std::byte*, os::GuardedPages> pages_;
   int n_running_ = 0;
+  bool held_up_ = false;  // by a freeze that somebody was told of
+  std::chrono::steady_clock::time_point frozen_until_;
 };
 
 }  // namespace strata::device

@@ -1,15 +1,22 @@
 #include "strata/device/sim/sim_stream.h"
 
+#include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
+#include <utility>
 
 #include "strata/base/check.h"
 #include "strata/base/format.h"
 #include "strata/base/log.h"
 #include "strata/device/device.h"
+#include "strata/device/sim/sim_card.h"
 
 namespace strata::device {
 namespace {
+
+// A queue that is full for so long does not move.
+constexpr std::chrono::seconds kFullLimit(60);
 
 bool overlap(const MemView& a, const MemView& b) {
   return a.bytes > 0 && b.bytes > 0 && a.data < b.data + b.bytes && b.data < a.data + a.bytes;
@@ -55,10 +62,51 @@ SimStream::~SimStream() {
   order_.remove(*this);
 }
 
-std::optional<Fault> SimStream::pass(FaultPoint point) {
-  const std::optional<Fault> fault = faults_.pass(point);
-  if (fault && faults_.lost()) order_.skip_work_of(device());
-  return fault;
+SimFaults::Verdict SimStream::pass(FaultPoint point, const char* op, Bytes bytes) {
+  SimFaults::Verdict verdict =
+      faults_.pass(point, {.op = op, .bytes = bytes, .free = device().capacity().free});
+  if (verdict.fault && faults_.lost()) order_.skip_work_of(device());
+  return verdict;
+}
+
+// Whether the work of the entry, whose turn has come, does not run now.
+bool SimStream::held_up(const Entry& entry, const char* op, Bytes bytes,
+                        const SimFaults::Verdict& verdict) {
+  if (!verdict.hang && verdict.freeze.count() == 0) return false;
+  const Place& at = entry.place;
+  device().waits().set_blocked_by(
+      format("{}{}{} on stream {} of device {}", op, bytes > 0 ? format(" of {} B", bytes) : "",
+             at.what[0] == '\0' ? "" : format(" at {} {}", at.what, at.number), name(),
+             device().id().value));
+  if (verdict.hang) {
+    faults_.hang();
+  } else {
+    order_.freeze(verdict.freeze);
+  }
+  return true;
+}
+
+// By the rates of the card; nonsense is no rate.
+void SimStream::spend(const Cost& cost) {
+  const SimCard& card = card_of(device());
+  time_ += card.launch_time;
+  if (card.facts.memory_rate > 0) {
+    const double s = static_cast<double>(cost.read + cost.written) / card.facts.memory_rate;
+    time_ += std::chrono::nanoseconds(static_cast<int64_t>(s * 1e9));
+  }
+  spend_until(device(), time_);
+}
+
+void SimStream::spend_copy(const MemView& to, const MemView& from) {
+  const SimCard& card = card_of(device());
+  const bool within = to.device == device().id() && from.device == device().id();
+  const double rate = within ? card.facts.memory_rate : card.facts.link_rate;
+  time_ += card.copy_time;
+  if (rate > 0) {
+    time_ +=
+        std::chrono::nanoseconds(static_cast<int64_t>(static_cast<double>(to.bytes) / rate * 1e9));
+  }
+  spend_until(device(), time_);
 }
 
 void SimStream::throw_if_lost() {
@@ -74,14 +122,23 @@ bool SimStream::runnable() const {
 
 void SimStream::run_head() {
   Entry& entry = ring_[head_];
-  const bool works =
-      entry.what == What::kLaunch || entry.what == What::kCopy || entry.what == What::kReplay;
-  if (works) {
-    const std::optional<Fault> fault = pass(FaultPoint::kHang);
-    if (fault && faults_.hangs()) return;
-  }
+  // Held up once: when time goes on, so does it.
+  const SimFaults::Verdict asked{
+      .fault = {},
+      .hang = std::exchange(entry.hang, false),
+      .freeze = std::exchange(entry.freeze, std::chrono::nanoseconds(0))};
+  const char* const op = entry.what == What::kCopy ? "copy" : entry.cost.op;
+  if (held_up(entry, op, entry.to.bytes, asked)) return;
   try {
     if (entry.what == What::kReplay) return run_node(entry);
+    if (entry.what == What::kLaunch || entry.what == What::kCopy) {
+      const SimFaults::Verdict now = pass(FaultPoint::kRun, op, entry.to.bytes);
+      if (held_up(entry, op, entry.to.bytes, now)) return;
+      if (now.fault) {
+        pop();
+        throw to_error(*now.fault);
+      }
+    }
     // Also after a throw: an entry runs once.
     struct Pop {
       SimStream& stream;
@@ -96,21 +153,22 @@ void SimStream::run_head() {
 }
 
 void SimStream::run_entry(Entry& entry) {
-  if (entry.what == What::kLaunch || entry.what == What::kCopy) {
-    if (const std::optional<Fault> fault = pass(FaultPoint::kRun)) throw to_error(*fault);
-  }
   switch (entry.what) {
     case What::kLaunch:
+      spend(entry.cost);
       entry.call(body(entry), pool());
       break;
     case What::kCopy:
+      spend_copy(entry.to, entry.from);
       copy_bytes(entry.to, entry.from, pool());
       break;
     case What::kRecord:
       entry.event->reached_ = entry.generation;
+      entry.event->time_ = time_;
       --entry.event->n_queued_;
       break;
     case What::kWait:
+      time_ = std::max(time_, entry.event->time_);
       --entry.event->n_queued_;
       break;
     case What::kRelease:
@@ -125,7 +183,17 @@ void SimStream::run_entry(Entry& entry) {
 // One node of a graph: other streams may come between two of them.
 void SimStream::run_node(Entry& entry) {
   const RecordedNode* node = entry.node;
-  if (node != nullptr) entry.node = entry.graph->next(node);
+  if (node != nullptr) {
+    const SimFaults::Verdict now = pass(FaultPoint::kRun, node->cost.op, node->to.bytes);
+    if (held_up(entry, node->cost.op, node->to.bytes, now)) return;
+    entry.node = entry.graph->next(node);
+    if (now.fault) {
+      // A lost card has skipped it already.
+      if (entry.what == What::kReplay) --entry.graph->n_queued;
+      pop();
+      throw to_error(*now.fault);
+    }
+  }
   struct Finish {
     SimStream& stream;
     Entry& entry;
@@ -138,7 +206,11 @@ void SimStream::run_node(Entry& entry) {
     }
   } finish{*this, entry};
   if (node == nullptr) return;
-  if (const std::optional<Fault> fault = pass(FaultPoint::kRun)) throw to_error(*fault);
+  if (node->call == nullptr) {
+    spend_copy(node->to, node->from);
+  } else {
+    spend(node->cost);
+  }
   node->run(pool());
 }
 
@@ -175,13 +247,18 @@ SimStream::Entry& SimStream::push(What what) {
   Entry& entry = ring_[(head_ + n_queued_) % kRing];
   ++n_queued_;
   entry.what = what;
+  entry.hang = false;
+  entry.freeze = {};
+  entry.place = place();
   return entry;
 }
 
 void SimStream::make_room() {
   const SimOrder::Running running(order_);
+  const Clock& clock = device().waits().clock();
+  const Deadline limit = device().waits().bounded(Deadline::within(kFullLimit, clock));
   while (n_queued_ == kRing) {
-    if (!order_.run_one()) {
+    if (!order_.run_one_or_stand(limit.at, clock)) {
       throw Error(ErrorCode::kDevice, format("stream {}: its queue is full and hangs", name()));
     }
   }
@@ -193,22 +270,35 @@ void SimStream::pop() {
 }
 
 void SimStream::do_launch(const Cost& cost, Call call, const void* from, size_t bytes) {
-  if (const std::optional<Fault> fault = pass(FaultPoint::kLaunch)) throw to_error(*fault);
+  const SimFaults::Verdict verdict = pass(FaultPoint::kLaunch, cost.op, cost.read + cost.written);
+  if (verdict.fault) throw to_error(*verdict.fault);
   if (capturing()) return recording_.add_launch(cost, call, from, bytes);
   Entry& entry = push(What::kLaunch);
   entry.cost = cost;
   entry.call = call;
+  entry.to = entry.from = {};
+  entry.hang = verdict.hang;
+  entry.freeze = verdict.freeze;
   entry.body_bytes = bytes;
   std::memcpy(body(entry), from, bytes);
 }
 
 Try<Done> SimStream::do_copy(const MemView& to, const MemView& from) {
-  if (const std::optional<Fault> fault = pass(FaultPoint::kCopy)) return *fault;
+  const SimFaults::Verdict verdict = pass(FaultPoint::kCopy, "copy", to.bytes);
+  if (verdict.fault) return *verdict.fault;
   // A card only knows memory of its own or registered with it.
   if (!order_.is_live(to) || !order_.is_live(from)) {
     return Fault{.code = ErrorCode::kUnsupported,
                  .call = "copy of memory that no card knows",
                  .device = device().id()};
+  }
+  for (const MemView* each : {&to, &from}) {
+    if (each->mem != Mem::kDevice || each->device == device().id()) continue;
+    if (order_.linked(device().id(), each->device)) continue;
+    return Fault{.code = ErrorCode::kUnsupported,
+                 .call = "copy between cards without peer access",
+                 .device = device().id(),
+                 .asked = to.bytes};
   }
   if (capturing()) {
     recording_.add_copy(to, from);
@@ -217,6 +307,8 @@ Try<Done> SimStream::do_copy(const MemView& to, const MemView& from) {
   Entry& entry = push(What::kCopy);
   entry.to = to;
   entry.from = from;
+  entry.hang = verdict.hang;
+  entry.freeze = verdict.freeze;
   return Done{};
 }
 
@@ -247,17 +339,27 @@ void SimStream::do_wait(const Event& event) {
 }
 
 Try<Done> SimStream::do_begin_capture() {
+  if (const auto verdict = pass(FaultPoint::kCapture, "capture", 0); verdict.fault) {
+    return *verdict.fault;
+  }
   recording_.clear();
   return Done{};
 }
 
 Try<Graph> SimStream::do_end_capture(PlanLineId line, bool spoiled) {
   if (spoiled) return Fault{.call = "end_capture of a spoiled capture", .device = device().id()};
+  const Bytes bytes = device().graph_bytes(recording_.n_nodes());
+  if (const auto verdict = pass(FaultPoint::kInstantiate, "graph", bytes); verdict.fault) {
+    return *verdict.fault;
+  }
   return recording_.finish(device(), line);
 }
 
 void SimStream::do_replay(const Graph& graph) {
   throw_if_lost();
+  if (const auto verdict = pass(FaultPoint::kReplay, "replay", 0); verdict.fault) {
+    throw to_error(*verdict.fault);
+  }
   auto& work = static_cast<RecordedWork&>(*graph.work());
   STRATA_CHECK(&work.device() == &device());
   Entry& entry = push(What::kReplay);

@@ -21,6 +21,7 @@ class SimStream final : public Stream {
 
   // For SimOrder.
   bool runnable() const;
+  bool hangs() const { return faults_.hangs(); }
   void run_head();
   // Launches and copies that are queued will not be done; events and leases keep their turn.
   void skip_queued() { skip_from(0); }
@@ -41,6 +42,10 @@ class SimStream final : public Stream {
     RecordedWork* graph = nullptr;
     const RecordedNode* node = nullptr;  // the next to run
     Lease lease;
+    // By a fault rule, when its turn comes.
+    bool hang = false;
+    std::chrono::nanoseconds freeze{0};
+    Place place;
   };
   // Apart from the entries, so that the pages of bodies never used are never touched.
   struct alignas(kMaxBodyAlign) Body {
@@ -65,8 +70,11 @@ class SimStream final : public Stream {
   void run_entry(Entry& entry);
   void run_node(Entry& entry);
   void skip_from(size_t i);
-  // The fault of this call, if there is one; a lost card loses what is queued on all its streams.
-  std::optional<Fault> pass(FaultPoint point);
+  // What the rules say; a lost card loses what is queued on all its streams.
+  SimFaults::Verdict pass(FaultPoint point, const char* op, Bytes bytes);
+  bool held_up(const Entry& entry, const char* op, Bytes bytes, const SimFaults::Verdict& verdict);
+  void spend(const Cost& cost);
+  void spend_copy(const MemView& to, const MemView& from);
   void throw_if_lost();
 
   SimOrder& order_;
@@ -75,6 +83,7 @@ class SimStream final : public Stream {
   std::unique_ptr<Body[]> bodies_;  // of the entry with the same index
   size_t head_ = 0, n_queued_ = 0;
   Recording recording_;
+  std::chrono::nanoseconds time_{0};  // of the card's own clock, when the work so far is done
 };
 
 }  // namespace strata::device

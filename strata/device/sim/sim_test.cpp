@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "strata/device/registry.h"
+#include "strata/device/sim/sim_device.h"
 
 namespace strata::device {
 namespace {
@@ -183,6 +184,7 @@ TEST(Sim, AGraphWithoutRoomIsAFault) {
   ASSERT_NE(fault(graph), nullptr);
   EXPECT_EQ(fault(graph)->code, ErrorCode::kResourceExhausted);
   EXPECT_EQ(fault(graph)->free, 6U);
+  EXPECT_EQ(fault(graph)->asked, 2 * Device::kGraphNodeBytes);
 }
 
 TEST(Sim, RefusesCopiesThatACardCannotMake) {
@@ -205,6 +207,65 @@ TEST(Sim, RefusesCopiesThatACardCannotMake) {
   EXPECT_NE(fault(stream->copy(longer, longer)), nullptr);
   EXPECT_EQ(stream->counters().copies.get(), 1U);
   EXPECT_TRUE(stream->drain(kTest, soon()));
+}
+
+TEST(Sim, CardsWithoutPeerAccessCopyThroughTheHost) {
+  Sim sim(1, "sim:4096;sim:4096,peer=no");
+  const auto stream = sim.card(2).make_stream("copy");
+  const Allocation from = sim.allocate(64), pinned = sim.allocate(64, Mem::kPinned);
+  const Allocation to = value_or_throw(sim.card(2).allocate(PlanLineId(1), 64, Mem::kDevice));
+  const auto refused = stream->copy(to.view(), from.view());
+  ASSERT_NE(fault(refused), nullptr);
+  EXPECT_EQ(fault(refused)->code, ErrorCode::kUnsupported);
+  EXPECT_EQ(fault(stream->copy(to.view(), pinned.view())), nullptr);
+  EXPECT_TRUE(stream->drain(kTest, soon()));
+}
+
+// Memory that cannot be pinned goes through a ring of some that can.
+TEST(Sim, F082_StagingWithoutPinning) {
+  Sim sim(1, "sim:4MiB,pin=no");
+  sim.card().set_ring_line(PlanLineId(2));
+  const auto stream = sim.card().make_stream("copy");
+  const Bytes bytes = 300'000;
+  EXPECT_TRUE(sim.card().trips().on(Feature::kPinning, DeviceId(1)));
+  const Allocation host = value_or_throw(sim.card().allocate_staging(PlanLineId(1), bytes));
+  EXPECT_FALSE(sim.card().trips().on(Feature::kPinning, DeviceId(1)));
+  ASSERT_EQ(sim.card().trips().list().size(), 1U);
+  EXPECT_EQ(sim.card().trips().list()[0].why,
+            "pin failed on device 1 (resource_exhausted): 300000 bytes asked, 131072 free");
+  const Allocation back = value_or_throw(sim.card().allocate_staging(PlanLineId(1), bytes));
+  EXPECT_EQ(host.view().mem, Mem::kPageable);
+  const Allocation card = sim.allocate(bytes);
+  const auto x = host.as<int32_t>({75'000}), y = back.as<int32_t>({75'000});
+  for (int i = 0; i < 75'000; ++i) x[i] = i;
+  EXPECT_EQ(fault(stream->copy(card.view(), host.view())), nullptr);
+  for (int i = 0; i < 75'000; ++i) x[i] = -1;  // taken before
+  EXPECT_EQ(fault(stream->copy(back.view(), card.view())), nullptr);
+  for (int i = 0; i < 75'000; ++i) ASSERT_EQ(y[i], i);
+  // Not into a graph, which runs later.
+  ASSERT_EQ(fault(stream->begin_capture()), nullptr);
+  EXPECT_NE(fault(stream->copy(card.view(), host.view())), nullptr);
+  static_cast<void>(stream->end_capture(PlanLineId(1)));
+}
+
+// Two streams side by side, one behind the other where an event says so.
+TEST(Sim, TheClockOfACard) {
+  Sim sim(1, "sim:1MiB,link=1GB/s,vram=10GB/s,launch=1us,copy=2us");
+  const auto a = sim.card().make_stream("a"), b = sim.card().make_stream("b");
+  const Allocation card = sim.allocate(100'000), host = sim.allocate(100'000, Mem::kPinned);
+  EXPECT_EQ(sim_time(sim.card()).count(), 0);
+  EXPECT_EQ(fault(a->copy(card.view(), host.view())), nullptr);     // 2 us + 100 us
+  b->run({.op = "x", .read = 500'000, .written = 500'000}, [] {});  // 1 us + 100 us
+  EXPECT_TRUE(a->drain(kTest, soon()));
+  EXPECT_TRUE(b->drain(kTest, soon()));
+  EXPECT_EQ(sim_time(sim.card()), std::chrono::microseconds(102));
+  const auto event = sim.card().make_event();
+  a->run({.op = "x"}, [] {});  // until 103
+  a->record(*event);
+  b->wait(*event);
+  b->run({.op = "x"}, [] {});  // until 104
+  EXPECT_TRUE(b->drain(kTest, soon()));
+  EXPECT_EQ(sim_time(sim.card()), std::chrono::microseconds(104));
 }
 
 // So long from the call on, by the clock of the waits.

@@ -181,8 +181,13 @@ void Qwen4Exp::forward() {
   const auto bytes = static_cast<Bytes>(int64_t{inputs_->n_rows()} * c_.wide()) * sizeof(float);
   for (size_t i = 0; i < stages_.size(); ++i) {
     if (i > 0) {
-      handoffs_[i - 1].send(stages_[i]->residual().data(), stages_[i - 1]->residual().data(),
-                            bytes);
+      void* const to = stages_[i]->residual().data();
+      const void* const from = stages_[i - 1]->residual().data();
+      if (shared_.cautious) {
+        handoffs_[i - 1].send_through_host(to, from, bytes);
+      } else {
+        handoffs_[i - 1].send(to, from, bytes);
+      }
     }
     stages_[i]->forward(observer_);
   }

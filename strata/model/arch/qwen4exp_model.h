@@ -31,6 +31,7 @@ class Qwen4Exp final : public Model {
   void draft() override { stages_.back()->draft(observer_); }
   void draft_head() override { stages_.back()->draft_head(); }
   void commit() override;
+  void set_cautious(bool cautious) override { shared_.cautious = cautious; }
   memory::SlotCounters slot_counters() const override { return experts_.slot_counters(); }
   memory::PoolCounters pool_counters() const override { return experts_.pool_counters(); }
   std::optional<memory::ExpertProfile> learned() const override;

@@ -12,7 +12,6 @@ namespace strata::model {
 namespace {
 
 // What a graph's node may take, and how many a layer has.
-constexpr Bytes kNodeBytes = 1024, kNodesOfLayer = 128;
 constexpr int kAheadRows = 8;
 
 }  // namespace
@@ -110,15 +109,16 @@ void Qwen4ExpStage::lay_out(Qwen4ExpTables& tables, const StatePools& states,
                            .bytes = bytes});
   if (away_) away_->declare(plan);
   if (at().is_host()) return;
-  if (has_graphs()) {
-    graph_line_ =
-        plan.add({.owner = "qwen4exp",
-                  .name = "graphs",
-                  .formula = format("{} graphs of {} layers of up to {} nodes", kFewRows.size(),
-                                    at().end_layer - at().first_layer, kNodesOfLayer),
-                  .where = at().device->id(),
-                  .bytes = kFewRows.size() * kNodesOfLayer * kNodeBytes *
-                           static_cast<Bytes>(at().end_layer - at().first_layer + 1)});
+  // The planner does not know yet whether the layers will be whole: it keeps the room.
+  if (has_graphs() || (options_.experts_apart && at().gains_by_graphs())) {
+    const int n_layers = at().end_layer - at().first_layer;
+    graph_line_ = plan.add({.owner = "qwen4exp",
+                            .name = "graphs",
+                            .formula = format("{} graphs of {} layers, up to {} nodes",
+                                              kFewRows.size(), n_layers, n_graph_nodes_),
+                            .where = at().device->id(),
+                            .bytes = kFewRows.size() * at().device->graph_bytes(n_graph_nodes_),
+                            .after_start = true});
   }
   address_line_ =
       plan.add({.owner = "qwen4exp",
@@ -135,6 +135,10 @@ Bytes Qwen4ExpStage::measure_scratch() {
   OpPass pass(*at().stream, OpPass::Mode::kMeasure);
   if (index_ == 0) tables_->embed(pass.mode(), *inputs_, b_.residual);
   layers(pass);
+  // The rows of n-grams are copied.
+  const auto n_copies = static_cast<size_t>(std::ranges::count_if(
+      c_.ple_layers, [this](int l) { return l >= at().first_layer && l < at().end_layer; }));
+  n_graph_nodes_ = pass.n_ops() * Stage::nodes_per_op(*at().device) + n_copies;
   commit_states(pass);
   if (is_last()) final_head(pass, w_.final_site, w_.output);
   if (is_last() && shared_.draft) draft_layer(pass);
@@ -421,6 +425,7 @@ void Qwen4ExpStage::layer(OpPass& pass, int l, const LayerState& state) {
   const Qwen4ExpLayer& w = weights_of(l);
   const int32_t* n_rows = rows().n_rows;
   const bool recurrent = c_.recurrent[static_cast<size_t>(l)];
+  at().stream->set_place({"layer", l});
   if (c_.is_ple_layer(l)) ple(pass, l, w, state);
   hc_read(pass, w.attention_site, b_.residual, n_rows, b_.u);
   if (recurrent) {
@@ -488,7 +493,10 @@ void Qwen4ExpStage::draft_layer(OpPass& pass) {
   layer(pass, c_.n_layers, draft_states_->layer(0));
 }
 
-bool Qwen4ExpStage::has_graphs() const { return at().gains_by_graphs() && !away_; }
+bool Qwen4ExpStage::has_graphs() const {
+  return at().gains_by_graphs() && !away_ &&
+         at().device->trips().on(device::Feature::kGraphs, at().device->id());
+}
 
 device::Graph Qwen4ExpStage::record(int n_rows) {
   device::Stream& stream = *at().stream;
@@ -507,29 +515,52 @@ device::Graph Qwen4ExpStage::record(int n_rows) {
   return value_or_throw(stream.end_capture(graph_line_));
 }
 
-void Qwen4ExpStage::record() {
-  if (!has_graphs()) return;
+// What was recorded gives its memory back: whatever else wants it has more need of it.
+void Qwen4ExpStage::trip_graphs(const std::string& what, const Error& why) {
+  if (why.code() == ErrorCode::kDeviceLost) throw why;
+  at().device->trips().trip(device::Feature::kGraphs, at().device->id(),
+                            format("{}: {}; steps are queued op by op", what, why.what()));
+  graphs_ = {};
+}
+
+// False: it cannot be had.
+bool Qwen4ExpStage::record_class(size_t i) {
+  if (!has_graphs() || kFewRows[i] >= options_.chunk) return false;
   try {
-    for (size_t i = 0; i < kFewRows.size(); ++i) {
-      if (kFewRows[i] < options_.chunk) graphs_[i] = record(kFewRows[i]);
-    }
+    graphs_[i] = record(kFewRows[i]);
+    return true;
   } catch (const Error& e) {
-    if (e.code() == ErrorCode::kDeviceLost) throw;
-    log_warning(format("{}: steps are queued op by op, since no graph could be made: {}",
-                       at().device->name(), e.what()));
+    trip_graphs(format("a graph of layers {} to {} for steps of {} rows", at().first_layer,
+                       at().end_layer - 1, kFewRows[i]),
+                e);
   }
+  return false;
+}
+
+// The last class may never come.
+void Qwen4ExpStage::record() {
+  for (size_t i = 0; i + 1 < kFewRows.size(); ++i) record_class(i);
 }
 
 bool Qwen4ExpStage::replayed() {
   const auto it = std::ranges::find(kFewRows, rows_.max_rows);
-  if (it == kFewRows.end() || observer_ != nullptr) return false;
-  const device::Graph& graph = graphs_[static_cast<size_t>(it - kFewRows.begin())];
-  if (!graph) return false;
-  for (const int l : c_.ple_layers) {
-    if (has_ngrams()) tables_->look_up(*inputs_, l);
+  if (it == kFewRows.end() || rows_.max_rows >= options_.chunk || observer_ != nullptr ||
+      shared_.cautious || !has_graphs()) {
+    return false;
   }
-  at().stream->replay(graph);
-  return true;
+  const auto i = static_cast<size_t>(it - kFewRows.begin());
+  if (!graphs_[i] && !record_class(i)) return false;
+  try {
+    for (const int l : c_.ple_layers) {
+      if (has_ngrams()) tables_->look_up(*inputs_, l);
+    }
+    at().stream->set_place({"a graph of rows", rows_.max_rows});
+    at().stream->replay(graphs_[i]);
+    return true;
+  } catch (const Error& e) {
+    trip_graphs(format("the graph for steps of {} rows", rows_.max_rows), e);
+  }
+  return false;
 }
 
 void Qwen4ExpStage::forward(LayerObserver* observer) {

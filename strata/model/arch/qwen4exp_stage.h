@@ -23,9 +23,9 @@ namespace strata::model {
 // then laid out with the parts that all stages share, then loaded.
 class Qwen4ExpStage {
  public:
-  // Steps of running answers are seen as so many rows: one answer, and several or their drafts.
-  // More are a prompt's.
-  static constexpr std::array<int, 2> kFewRows = {1, 8};
+  // Steps of running answers are seen as so many rows: one answer, several or their drafts, and
+  // many of them. More are a prompt's.
+  static constexpr std::array<int, 3> kFewRows = {1, 8, 32};
 
   // What the stages of a model share; outlives them.
   struct Shared {
@@ -33,6 +33,7 @@ class Qwen4ExpStage {
     const ModelOptions& options;
     bool draft = false;  // the draft layer is loaded
     Stages stages;
+    bool cautious = false;  // see Model::set_cautious
   };
   // Asks for the weights and adds their lines. experts outlives this.
   Qwen4ExpStage(const gguf::Model& file, const Shared& shared, size_t index,
@@ -51,8 +52,9 @@ class Qwen4ExpStage {
   void lay_out(Qwen4ExpTables& tables, const StatePools& states, const StatePools* draft_states,
                const StepInputs& inputs, memory::Plan& plan);
   void load(const std::function<void(Bytes, Bytes)>& progress);
-  // When all memory is there: records the layers of a step of few rows, for a device that gains by
-  // it. What cannot be recorded is queued op by op, with the same bits.
+  // When all memory is there: records the layers of the steps that come first, for a device that
+  // gains by it; others are recorded when they come. What cannot be recorded is queued op by op,
+  // with the same bits (device::Feature::kGraphs).
   void record();
 
   // The stage's layers on residual(), which the first one fills itself.
@@ -83,6 +85,8 @@ class Qwen4ExpStage {
   void use_rows(int n);
   bool has_graphs() const;
   device::Graph record(int n_rows);
+  bool record_class(size_t i);
+  void trip_graphs(const std::string& what, const Error& why);
   bool replayed();
 
   bool has_ngrams() const;
@@ -124,6 +128,7 @@ class Qwen4ExpStage {
   Qwen4ExpBuffers all_, b_;  // b_: what this step sees of it
   kernels::Rows rows_;
   PlanLineId graph_line_;
+  size_t n_graph_nodes_ = 0;                           // of the largest graph
   std::array<device::Graph, kFewRows.size()> graphs_;  // of the layers, for so many rows
   bool capturing_ = false;
 };

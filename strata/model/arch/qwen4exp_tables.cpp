@@ -59,8 +59,7 @@ void Qwen4ExpTables::declare(const Stage& to, Staging& staging, const char* name
 
 void Qwen4ExpTables::allocate(const Stage& to, Staging& staging) {
   if (staging.bytes == 0) return;
-  staging.memory =
-      value_or_throw(to.device->allocate(staging.line, staging.bytes, to.device->staging_memory()));
+  staging.memory = value_or_throw(to.device->allocate_staging(staging.line, staging.bytes));
 }
 
 const Stage& Qwen4ExpTables::stage_of(int layer) const {

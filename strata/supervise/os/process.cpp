@@ -90,13 +90,14 @@ class PosixLauncher final : public Launcher {
  public:
   explicit PosixLauncher(std::vector<std::string> argv) : argv_(std::move(argv)) {}
 
-  std::unique_ptr<EngineProcess> launch(uint32_t incarnation) override {
+  std::unique_ptr<EngineProcess> launch(uint32_t incarnation, bool step_down) override {
     if (::access(argv_.at(0).c_str(), X_OK) != 0)
       throw Error(ErrorCode::kIo, format("cannot start {}: {}", argv_[0], os::describe(errno)));
     std::vector<std::string> words = argv_;
     for (const std::string& word : {std::string("--fd"), std::to_string(kEngineFd),
                                     std::string("--incarnation"), std::to_string(incarnation)})
       words.push_back(word);
+    if (step_down) words.insert(words.end(), {"--step-down", "1"});
     std::vector<char*> argv;
     for (std::string& word : words) argv.push_back(word.data());
     argv.push_back(nullptr);

@@ -88,6 +88,43 @@ TEST_P(SeededContext, EveryCellAndStateBeforeTheEndIsFilled) {
   }
 }
 
+// What one token looks at, by layer.
+struct Looked : LayerObserver {
+  int64_t n_tokens = 0;  // with the token itself
+  std::vector<int64_t> attended, whole;
+  void residual(int, View<const float>) override {}
+  void experts(int, View<const int32_t>, View<const float>) override {}
+  void selection(int, int ratio, View<const int32_t> blocks, View<const int32_t> n) override {
+    ASSERT_EQ(n.extent(0), 1);
+    if (ratio == 0 || n[0] < 0) return whole.push_back(n_tokens);
+    EXPECT_LE(n[0], blocks.extent(1));
+    for (int b = 0; b < n[0]; ++b) EXPECT_LT(blocks.row(0)[b], n_tokens / ratio);
+    attended.push_back(n[0] * int64_t{ratio} + n_tokens % ratio);
+  }
+};
+
+// With ten times the context a token attends to as many cells as before: only blocks are scored, of
+// which there is one for each four tokens.
+TEST(Selection, F062_CellsThatAreAttendedDoNotGrowWithTheContext) {
+  Loaded loaded("tiny", {.max_context = 1024, .cache = kernels::CacheType::kF16, .yarn_factor = 2});
+  constexpr int kBudget = 16, kRatio = 4;  // tokens, and those of a block, as the file says
+  std::vector<int64_t> first;
+  for (const int n : {64, 256, 1000}) {
+    const std::unique_ptr<SessionState> session = loaded.session();
+    seed_context(loaded.model().states(), *session, tokens(n), 3);
+    Looked looked;
+    looked.n_tokens = n + 1;
+    loaded.model().set_observer(&looked);
+    loaded.step(*session, std::vector<int32_t>{5});
+    loaded.model().set_observer(nullptr);
+    EXPECT_TRUE(looked.whole.empty()) << n;
+    ASSERT_FALSE(looked.attended.empty()) << n;
+    for (const int64_t cells : looked.attended) EXPECT_LE(cells, kBudget + kRatio - 1) << n;
+    if (first.empty()) first = looked.attended;
+    EXPECT_EQ(looked.attended, first) << n;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Cells, SeededContext,
                          ::testing::Values(kernels::CacheType::kF32, kernels::CacheType::kF16,
                                            kernels::CacheType::kI8));

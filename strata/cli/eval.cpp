@@ -77,13 +77,6 @@ DraftNorm draft_norm(const Settings& s, const model::ModelFacts& facts) {
   return {per_stream, per_stream == facts.draft_norm_per_stream};
 }
 
-void load(model::Instance& instance, const Settings& s) {
-  report_choices(instance, s);
-  Progress progress(s);
-  instance.load([&](Bytes done, Bytes total) { progress.show(done, total); });
-  instance.seal();
-}
-
 int against_reference(const Settings& s, const std::string& path) {
   model::InstanceOptions options = instance_options(s, path);
   const model::ModelFacts facts = model::read_facts(gguf::Model::open(path));
@@ -111,7 +104,7 @@ int against_reference(const Settings& s, const std::string& path) {
                 format("{} has {} columns of logits, the model {}", s.reference, reference.n_vocab,
                        instance.model().info().n_vocab));
   }
-  load(instance, s);
+  load_and_seal(instance, s);
   print(compare(instance, reference, s), reference, s.json);
   return 0;
 }
@@ -130,7 +123,7 @@ int of_text(const Settings& s, const std::string& path) {
     throw Error(ErrorCode::kInvalidArgument,
                 format("{} has {} tokens, 2 are needed", s.text, ids.size()));
   }
-  load(instance, s);
+  load_and_seal(instance, s);
   engine::Evaluator evaluator(instance);
   const size_t stretch = static_cast<size_t>(instance.options().max_context);
   double sum = 0;

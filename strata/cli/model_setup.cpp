@@ -301,4 +301,11 @@ void Progress::show(uint64_t done, uint64_t total) {
   std::fprintf(stderr, "\r%s: %d %%", what_.c_str(), percent);
 }
 
+void load_and_seal(model::Instance& instance, const Settings& settings) {
+  report_choices(instance, settings);
+  Progress progress(settings);
+  instance.load([&](Bytes done, Bytes total) { progress.show(done, total); });
+  instance.seal();
+}
+
 }  // namespace strata::cli

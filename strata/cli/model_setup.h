@@ -71,4 +71,7 @@ class Progress {
   int percent_ = -1;
 };
 
+// Tells what the options came to and reads the weights, with progress; nothing else is allocated.
+void load_and_seal(model::Instance& instance, const Settings& settings);
+
 }  // namespace strata::cli

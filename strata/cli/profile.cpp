@@ -89,12 +89,7 @@ int run_profile(const Invocation& invocation) {
   const std::vector<int32_t> ids =
       read_tokenizer(instance.file())->encode(text, text::SpecialParsing::kNone);
   if (ids.empty()) throw Error(ErrorCode::kInvalidArgument, format("{} has no tokens", s.text));
-  report_choices(instance, s);
-  {
-    Progress progress(s);
-    instance.load([&](Bytes done, Bytes total) { progress.show(done, total); });
-    instance.seal();
-  }
+  load_and_seal(instance, s);
   engine::ExpertCounts counts(instance);
   {
     Progress progress(s, "reading the text");

@@ -145,17 +145,22 @@ TEST(Drafting, RandomWindowsOfSixSessions) {
   }
 }
 
+// With all that changes logits.
+void sample_warmly(wire::Submit& s, float temperature) {
+  s.sampling.temperature = temperature;
+  s.sampling.top_p = 0.9F;
+  s.sampling.presence_penalty = 0.4F;
+  s.sampling.frequency_penalty = 0.2F;
+  s.sampling.repetition_penalty = 1.1F;
+  s.sampling.repetition_window = 16;
+}
+
 // As F068 wants it: coupled noise makes a drafted sample the undrafted one.
 TEST(Drafting, F068_SampledAnswersAreTheSame) {
   uint64_t all_right = 0;
   for (uint64_t seed = 1; seed <= 12; ++seed) {
     const Edit warm = [&](wire::Submit& s) {
-      s.sampling.temperature = seed % 2 == 0 ? 0.7F : 1.3F;
-      s.sampling.top_p = 0.9F;
-      s.sampling.presence_penalty = 0.4F;
-      s.sampling.frequency_penalty = 0.2F;
-      s.sampling.repetition_penalty = 1.1F;
-      s.sampling.repetition_window = 16;
+      sample_warmly(s, seed % 2 == 0 ? 0.7F : 1.3F);
       s.sampling.logit_bias = {{.id = 7, .bias = 2}};
       s.sampling.seed = seed;
     };
@@ -179,12 +184,7 @@ TEST(Drafting, F068_TwoHundredSeedsAtTwoTemperatures) {
     for (uint64_t i = 0; i < 2 * kSeeds; ++i) {
       engine.submit(i + 1, prompt(12 + static_cast<int>(i % 7), static_cast<int>(i)), 20,
                     [&](wire::Submit& s) {
-                      s.sampling.temperature = i % 2 == 0 ? 0.7F : 1.3F;
-                      s.sampling.top_p = 0.9F;
-                      s.sampling.presence_penalty = 0.4F;
-                      s.sampling.frequency_penalty = 0.2F;
-                      s.sampling.repetition_penalty = 1.1F;
-                      s.sampling.repetition_window = 16;
+                      sample_warmly(s, i % 2 == 0 ? 0.7F : 1.3F);
                       s.sampling.seed = i / 2;
                     });
     }
